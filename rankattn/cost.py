@@ -1,0 +1,77 @@
+"""Parameters, arithmetic and memory of a run, from closed formulas.
+
+Conventions: a multiply-add is 2 FLOPs; a backward pass costs twice the forward
+pass; attention weights are recomputed in the backward pass (see
+``rankattn.attention``), which adds one more score product.
+"""
+
+from math import prod
+
+from rankattn.architecture import Architecture
+from rankattn.runs import Run
+
+FLOAT_BYTES = 4
+
+
+def attention_parameters(arch: Architecture) -> int:
+    """d_model * r * H = w * d_model^2, the figures' "parameters per layer" (one matrix of four)."""
+    return arch.model_dim * arch.rank * arch.total_heads
+
+
+def parameters(arch: Architecture) -> int:
+    """All trained numbers of one replica."""
+    return sum(prod(shape) for shape in arch.weight_shapes().values())
+
+
+def dense_flops(arch: Architecture, batch: int) -> int:
+    """Forward FLOPs in projections and feedforward for ``batch`` sequences."""
+    per_token = 4 * arch.width * arch.model_dim**2 + 2 * arch.model_dim * arch.feedforward
+    return 2 * batch * arch.points * arch.layers * per_token
+
+
+def attention_flops(arch: Architecture, batch: int) -> int:
+    """Forward FLOPs in scores and weighted sums for ``batch`` sequences."""
+    return 2 * batch * arch.layers * 2 * arch.width * arch.model_dim * arch.points**2
+
+
+def attention_weights(arch: Architecture, batch: int) -> int:
+    """Softmax weights of one forward pass: layers * H * N^2 for every sequence."""
+    return batch * arch.layers * arch.total_heads * arch.points**2
+
+
+def step_flops(run: Run) -> int:
+    """FLOPs of one training step of all replicas: forward, backward, recomputed scores."""
+    arch, batch = run.architecture, run.training.batch_size
+    one = 3 * dense_flops(arch, batch) + 3.5 * attention_flops(arch, batch)
+    return int(one) * len(run.seeds)
+
+
+def _sequence_bytes(arch: Architecture) -> int:
+    """Memory of the values kept for the backward pass, for one sequence of one replica."""
+    per_token = 3 * arch.feedforward + arch.model_dim * (16 + 10 * arch.width)
+    return FLOAT_BYTES * arch.points * arch.layers * per_token
+
+
+def fixed_bytes(run: Run) -> int:
+    """Weights, gradients (twice while they are copied) and both Adam moments of all replicas."""
+    return 5 * FLOAT_BYTES * parameters(run.architecture) * len(run.seeds)
+
+
+def batch_parts(run: Run) -> int:
+    """Smallest number of equal parts of the batch whose memory stays below the run's ``memory_gib``.
+
+    Raises ValueError if even single sequences do not fit.
+    """
+    batch, limit = run.training.batch_size, run.training.memory_gib * 2**30
+    per_sequence = _sequence_bytes(run.architecture) * len(run.seeds)
+    for parts in (n for n in range(1, batch + 1) if batch % n == 0):
+        if fixed_bytes(run) + per_sequence * (batch // parts) <= limit:
+            return parts
+    need = (fixed_bytes(run) + per_sequence) / 2**30
+    raise ValueError(f"memory_gib = {run.training.memory_gib}: one sequence already needs {need:.2f} GiB; raise it")
+
+
+def peak_bytes(run: Run) -> int:
+    """Predicted memory of a training step, without the Python process itself (about 0.5 GiB)."""
+    sequences = run.training.batch_size // batch_parts(run)
+    return fixed_bytes(run) + _sequence_bytes(run.architecture) * len(run.seeds) * sequences

@@ -1,0 +1,18 @@
+"""The paper's figures, each drawn by one function from a tidy table."""
+
+from rankattn.plotting.heads import learned_heads
+from rankattn.plotting.style import save, use_style
+from rankattn.plotting.theory import feature_representation, random_features
+from rankattn.plotting.trained import context_length, dimension, positional_encoding, rank_depth
+
+__all__ = [
+    "context_length",
+    "dimension",
+    "feature_representation",
+    "learned_heads",
+    "positional_encoding",
+    "random_features",
+    "rank_depth",
+    "save",
+    "use_style",
+]

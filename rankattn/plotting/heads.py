@@ -1,0 +1,40 @@
+"""Figure of the trained full-rank heads: angle to the identity and size."""
+
+import pandas as pd
+import seaborn as sns
+from matplotlib.figure import Figure
+
+from rankattn.plotting.style import budget_label, panels, trained_on
+
+MEASURES = {"angle": "angle to the identity (degrees)", "size": "Frobenius norm / $\\sqrt{d}$"}
+
+
+def learned_heads(table: pd.DataFrame, published: pd.DataFrame | None = None) -> tuple[Figure, pd.DataFrame]:
+    """Two box plots over all heads and seeds against the parameter budget, for the form W_Q^T W_K.
+
+    The values table gives quartiles of both forms, W_Q^T W_K and the published W_Q W_K^T.
+    """
+    dim = int(table["dim"].iloc[0])
+    figure, axes = panels(2)
+    for ax, (measure, label) in zip(axes, MEASURES.items(), strict=True):
+        sns.boxplot(table, x="width", y=f"bilinear_{measure}", ax=ax, color="C0", width=0.5, fliersize=2)
+        widths = sorted(table["width"].unique())
+        ax.set_xticks(range(len(widths)), [budget_label(width, dim) for width in widths])
+        ax.set_xlabel("parameters per layer")
+        ax.set_ylabel(label)
+    axes[0].set_ylim(top=180)
+    axes[1].set_ylim(bottom=0)
+    figure.suptitle(trained_on(table), fontsize="medium")
+    return figure, quartiles(table)
+
+
+def quartiles(table: pd.DataFrame) -> pd.DataFrame:
+    """Median and quartiles over heads and seeds, per width and measure."""
+    rows = []
+    for width, group in table.groupby("width"):
+        for form in ("bilinear", "published"):
+            for measure in MEASURES:
+                low, median, high = group[f"{form}_{measure}"].quantile([0.25, 0.5, 0.75])
+                row = {"width": width, "form": form, "measure": measure, "heads": len(group)}
+                rows.append(row | {"lower_quartile": low, "median": median, "upper_quartile": high})
+    return pd.DataFrame(rows)

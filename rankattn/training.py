@@ -1,0 +1,153 @@
+"""Training of all seeds of one configuration (paper, section 6), exact to resume.
+
+The random numbers of an epoch come from generators named by seed and epoch, so
+a resumed run sees the same data without any generator state in the checkpoint.
+Initial weights and the held-out test stream are drawn on the CPU and do not
+depend on the device; training batches are made on the device.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from rankattn import checkpoint, tasks
+from rankattn.cost import batch_parts
+from rankattn.encoder import Encoder, initial_weights
+from rankattn.runs import Run
+from rankattn.schedule import learning_rate
+from rankattn.seeding import torch_generator
+
+# The authors' data loader had this many workers; worker k of seed s drew from stream s + k.
+PUBLISHED_WORKERS = 7
+
+
+@dataclass
+class State:
+    """All that changes while training; what a checkpoint holds."""
+
+    flat: Tensor  # weights (R, P)
+    moments: tuple[Tensor, Tensor]  # Adam's two moments, each (R, P)
+    epoch: int = 0  # epochs done
+    history: list[dict] = field(default_factory=list)  # one row per epoch and seed
+
+
+def resolve_device(name: str) -> torch.device:
+    """``auto`` takes a GPU when there is one; ``cuda`` without one raises ValueError."""
+    if name not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"device = {name!r}: use auto, cpu or cuda")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device = 'cuda', but this machine has no usable GPU: use device=cpu or device=auto")
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(name)
+
+
+def use_threads(threads: int) -> None:
+    """Settings of a training process: its threads, and no denormals (a hot softmax is full of them)."""
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(True)
+
+
+def initial_state(run: Run) -> State:
+    """Fresh weights: one per seed (``corrected``) or the same for all seeds (``published``)."""
+    shared = run.training.protocol == "published"
+    model = run.resolved()["model"]
+    rows = []
+    for seed in run.seeds:
+        generator = torch_generator(model, "init", *(() if shared else (seed,)))
+        rows.append(initial_weights(run.architecture, generator, run.training.protocol))
+    flat = torch.stack(rows)
+    return State(flat, (torch.zeros_like(flat), torch.zeros_like(flat)))
+
+
+def _streams(run: Run, epoch: int, device: torch.device) -> list[list[torch.Generator]]:
+    """Generators of an epoch, one list per step modulo its length, with one generator per replica."""
+    workers = PUBLISHED_WORKERS if run.training.protocol == "published" else 1
+    key = (run.target, run.resolved()["model"], "data")
+    return [
+        [torch_generator(*key, seed + worker, epoch, device=device) for seed in run.seeds] for worker in range(workers)
+    ]
+
+
+def labelled(run: Run, points: Tensor) -> tuple[Tensor, Tensor]:
+    """Target vectors (..., N, d) and their indices (..., N) for points (..., N, d)."""
+    index = tasks.TARGETS[run.target](points)
+    return tasks.gather_points(points, index), index
+
+
+def _step(run: Run, encoder: Encoder, optimiser: torch.optim.Optimizer, points: Tensor, parts: int) -> Tensor:
+    """One update from a batch (R, B, N, d); returns the loss of every replica (R,)."""
+    target, _ = labelled(run, points)
+    total = 0.0
+    for i, (x, y) in enumerate(zip(points.chunk(parts, 1), target.chunk(parts, 1), strict=True)):
+        loss = tasks.error(encoder(x), y).mean(dim=1) / parts
+        encoder.backward(loss.sum(), accumulate=i > 0)
+        total = total + loss.detach()
+    optimiser.step()
+    return total
+
+
+def _epoch(run: Run, encoder: Encoder, optimiser: torch.optim.Optimizer, epoch: int) -> Tensor:
+    """One epoch; returns the mean loss of every replica (R,) on the CPU (the only synchronisation)."""
+    streams = _streams(run, epoch, encoder.flat.device)
+    shape = (run.training.batch_size, run.architecture.points, run.architecture.dim)
+    parts = batch_parts(run)
+    total = torch.zeros(encoder.replicas, device=encoder.flat.device)
+    for step in range(run.training.steps_per_epoch):
+        total += _step(run, encoder, optimiser, tasks.sphere(shape, streams[step % len(streams)]), parts)
+    return (total / run.training.steps_per_epoch).cpu()
+
+
+def _optimiser(run: Run, encoder: Encoder, state: State) -> torch.optim.Adam:
+    """Adam on the flat weights, with the state's moments and step count put back."""
+    recipe = run.training
+    adam = torch.optim.Adam([encoder.flat], betas=(recipe.beta1, recipe.beta2), eps=recipe.epsilon, fused=True)
+    first, second = (moment.to(encoder.flat.device) for moment in state.moments)
+    steps = torch.tensor(float(state.epoch * recipe.steps_per_epoch), device=encoder.flat.device)
+    adam.state[encoder.flat] = {"step": steps, "exp_avg": first, "exp_avg_sq": second}
+    return adam
+
+
+def train(
+    run: Run,
+    device: torch.device,
+    saved: Path | None = None,
+    stamp: str = "",
+    save_seconds: float = 60.0,
+    report: Callable[[State, int], None] = lambda state, epochs: None,
+) -> State:
+    """Train all replicas; returns the final state, on the CPU.
+
+    ``saved`` is a checkpoint file, written at most every ``save_seconds``
+    and resumed from if its stamp equals ``stamp``. ``report`` is called after every epoch.
+    """
+    recipe = run.training
+    state = (checkpoint.load(saved, stamp) if saved else None) or initial_state(run)
+    encoder = Encoder(run.architecture, state.flat.to(device))
+    optimiser = _optimiser(run, encoder, state)
+    last_save = time.monotonic()
+    for epoch in range(state.epoch, recipe.epochs):
+        rate = learning_rate(epoch, recipe.epochs, recipe.learning_rate, recipe.warmup, recipe.final_rate)
+        optimiser.param_groups[0]["lr"] = rate
+        start = time.perf_counter()
+        losses = _epoch(run, encoder, optimiser, epoch).tolist()
+        seconds = time.perf_counter() - start
+        for seed, loss in zip(run.seeds, losses, strict=True):
+            row = {"seed": seed, "epoch": epoch, "learning_rate": rate, "training_error": loss, "seconds": seconds}
+            state.history.append(row)
+        state.epoch = epoch + 1
+        report(state, recipe.epochs)
+        if saved and state.epoch < recipe.epochs and time.monotonic() - last_save >= save_seconds:
+            checkpoint.save(saved, stamp, _on_cpu(encoder, optimiser, state))
+            last_save = time.monotonic()
+    return _on_cpu(encoder, optimiser, state)
+
+
+def _on_cpu(encoder: Encoder, optimiser: torch.optim.Adam, state: State) -> State:
+    adam = optimiser.state[encoder.flat]
+    moments = (adam["exp_avg"].cpu(), adam["exp_avg_sq"].cpu())
+    return State(encoder.flat.detach().cpu(), moments, state.epoch, state.history)
