@@ -13,7 +13,6 @@ rule collect:
         experiment=alternatives(TRAINED),
     params:
         runs=lambda wildcards: member_runs(wildcards.experiment),
-        root=f"{OUT}/runs",
         digest=TRAINING_DIGEST,
         code=digest("rankattn.tables"),
     log:
@@ -40,7 +39,6 @@ rule measure_heads:
         f"{OUT}/tables/learned_heads.csv",
     params:
         runs=member_runs("learned_heads") if HEAD_RUNS else {},
-        root=f"{OUT}/runs",
         digest=TRAINING_DIGEST,
         code=digest("rankattn.heads", "rankattn.tables"),
     log:
@@ -66,7 +64,6 @@ rule tabulate:
         expand(f"{OUT}/tables/{{table}}.{{format}}", table=SUMMARIES, format=["csv", "md", "tex"]),
     params:
         runs={name: member_runs(name) for name in TRAINED},
-        stem=f"{OUT}/tables",
         code=digest("rankattn.tables"),
     log:
         f"{OUT}/logs/tabulate.log",

@@ -1,12 +1,14 @@
 # Reads and checks the configuration, lists what has to exist, constrains wildcards.
 import os
+import re
 import sys
+from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
 # Scripts run in their own Python: let them find the package without installing it.
 sys.path.insert(0, workflow.basedir)
-os.environ["PYTHONPATH"] = os.pathsep.join([workflow.basedir, *filter(None, [os.environ.get("PYTHONPATH")])])
+os.environ.update(PYTHONPATH=os.pathsep.join(filter(None, [workflow.basedir, os.getenv("PYTHONPATH")])))
 
 from rankattn.config import ConfigError, check
 from rankattn.cost import peak_bytes
@@ -50,3 +52,24 @@ def member_files(experiment, name):
 def member_runs(experiment):
     """Path and resolved settings of every run of an experiment, as plain values for a rule's params."""
     return {member.path: member.run.resolved() for member in GRID.experiments[experiment]}
+
+
+def run_of(wildcards):
+    return GRID.run(wildcards.experiment, wildcards.run)
+
+
+def train_memory(wildcards, attempt):
+    """Predicted peak plus the Python process, in MB; twice as much on a retry."""
+    return int((1.25 * peak_bytes(run_of(wildcards)) / 2**20 + 700) * attempt)
+
+
+def gpus_per_job():
+    """A training job holds one GPU, unless it will run on the CPU."""
+    return int(SETTINGS["device"] == "cuda" or (SETTINGS["device"] == "auto" and local_gpus() > 0))
+
+
+def published_values(wildcards):
+    """The values read off the published figure, if there are any and they are wanted."""
+    path = Path(workflow.basedir) / "config" / "published" / f"{wildcards.figure}.csv"
+    wanted = SETTINGS["style"]["published_points"] and path.exists()
+    return [f"config/published/{wildcards.figure}.csv"] if wanted else []

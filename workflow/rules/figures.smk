@@ -1,12 +1,4 @@
 # Each figure by its own notebook: table in, picture and plotted values out.
-from pathlib import Path
-
-
-def published_values(wildcards):
-    """The values read off the published figure, if there are any and they are wanted."""
-    path = Path(workflow.basedir) / "config" / "published" / f"{wildcards.figure}.csv"
-    wanted = SETTINGS["style"]["published_points"] and path.exists()
-    return [f"config/published/{wildcards.figure}.csv"] if wanted else []
 
 
 rule plot_figure:

@@ -1,20 +1,6 @@
 # One job per configuration, with all its seeds.
 
 
-def run_of(wildcards):
-    return GRID.run(wildcards.experiment, wildcards.run)
-
-
-def train_memory(wildcards, attempt):
-    """Predicted peak plus the Python process, in MB; twice as much on a retry."""
-    return int((1.25 * peak_bytes(run_of(wildcards)) / 2**20 + 700) * attempt)
-
-
-def gpus_per_job():
-    """A training job holds one GPU, unless it will run on the CPU."""
-    return int(SETTINGS["device"] == "cuda" or (SETTINGS["device"] == "auto" and local_gpus() > 0))
-
-
 rule train:
     """Train every seed of one configuration; resumes from its checkpoint."""
     message:

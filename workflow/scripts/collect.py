@@ -17,7 +17,7 @@ if "snakemake" in globals():
     with logged(snakemake.log[0]):
         main(
             runs=snakemake.params.runs,
-            root=Path(snakemake.params.root),
+            root=Path(snakemake.input.stamps[0]).parents[2],  # <root>/<experiment>/<run>/run.json
             digest=snakemake.params.digest,
             output=Path(snakemake.output[0]),
         )

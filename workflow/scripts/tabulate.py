@@ -27,5 +27,5 @@ if "snakemake" in globals():
         main(
             runs=snakemake.params.runs,
             collected={Path(path).stem: Path(path) for path in snakemake.input.tables},
-            stem=Path(snakemake.params.stem),
+            stem=Path(snakemake.output[0]).parent,
         )
