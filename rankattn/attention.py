@@ -1,15 +1,15 @@
 """Softmax attention for many small heads, exact and with bounded memory.
 
 Layout. Everything is stored features first and batch last: queries, keys and
-values are (G, r, N, B) with G groups (replicas times heads), rank r, N points
-and B sequences. At rank 1 to 4 and N up to 16, the shapes of this paper, an
-N x r by r x N product is too small for a matrix library: one call per sequence
-and head costs more than its arithmetic. With the batch innermost the same
-sums are long vector operations.
+values are (R, H, r, N, B) with R replicas, H heads, rank r, N points and B
+sequences. At rank 1 to 4 and N up to 16, the shapes of this paper, an N x r by
+r x N product is too small for a matrix library: one call per sequence and head
+costs more than its arithmetic. With the batch innermost the same sums are long
+vector operations, one multiply-add for every value of the summed index.
 
-Memory. Weights (G, N, N, B) are never all in memory: groups are handled a few
+Memory. Weights (R, H, N, N, B) are never all in memory: heads are handled a few
 at a time (so that their weights stay in cache) and recomputed in the backward
-pass. Groups do not interact, so this changes no result.
+pass. Heads do not interact, so this changes no result.
 """
 
 import torch
@@ -23,89 +23,86 @@ MATMUL_RANK = 8
 
 
 def _products(a: Tensor, b: Tensor) -> Tensor:
-    """All inner products <a_i, b_j>: (g, r, N, B) twice to (g, N, N, B)."""
-    out = a[:, 0, :, None] * b[:, 0, None]
-    for c in range(1, a.shape[1]):
-        out.addcmul_(a[:, c, :, None], b[:, c, None])
+    """All inner products <a_i, b_j>: (R, h, r, N, B) twice to (R, h, N, N, B)."""
+    out = a[:, :, 0, :, None] * b[:, :, 0, None]
+    for c in range(1, a.shape[2]):
+        out.addcmul_(a[:, :, c, :, None], b[:, :, c, None])
     return out
 
 
-def _mix(weights: Tensor, values: Tensor, out: Tensor, over: int) -> None:
-    """``out[:, c] = sum over axis `over` of weights * values[:, c]``; over 2 sums keys, 1 queries."""
-    for c in range(values.shape[1]):
-        value = values[:, c, None] if over == 2 else values[:, c, :, None]
-        out[:, c] = (weights * value).sum(dim=over)
-
-
-def _softmax_(scores: Tensor) -> Tensor:
-    """Softmax over the keys (axis 2) in place."""
-    scores.sub_(scores.amax(dim=2, keepdim=True)).exp_()
-    return scores.div_(scores.sum(dim=2, keepdim=True))
+def _mix(weights: Tensor, values: Tensor, out: Tensor) -> None:
+    """``out_i = sum_j weights_ij values_j``: (R, h, N, N, B) and (R, h, r, N, B) to (R, h, r, N, B)."""
+    torch.mul(weights[:, :, None, :, 0], values[:, :, :, 0, None], out=out)
+    for j in range(1, weights.shape[3]):
+        out.addcmul_(weights[:, :, None, :, j], values[:, :, :, j, None])
 
 
 def attention_weights(q: Tensor, k: Tensor) -> Tensor:
-    """Softmax weights (G, N queries, N keys, B) of q, k (G, r, N, B), scores <q, k> / sqrt(r)."""
-    return _softmax_(_products(q * q.shape[1] ** -0.5, k))
+    """Softmax weights (R, H, N queries, N keys, B) of q, k (R, H, r, N, B), scores <q, k> / sqrt(r)."""
+    return _products(q * q.shape[2] ** -0.5, k).softmax(dim=3)
 
 
 class _Attention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        out = torch.empty_like(q)
-        for s in _slices(q):
+    def forward(ctx, qkv: Tensor) -> Tensor:
+        scaled = qkv[:, 0] * qkv.shape[3] ** -0.5
+        out = torch.empty_like(scaled)
+        for s in _slices(scaled):
+            q, k, v = scaled[:, s], qkv[:, 1, s], qkv[:, 2, s]
             if _use_matmul(q):
-                out[s] = _inner((_outer(q[s]) @ _outer(k[s]).mT).softmax(-1) @ _outer(v[s]))
+                out[:, s] = _inner((_outer(q) @ _outer(k).mT).softmax(-1) @ _outer(v))
             else:
-                _mix(_softmax_(_products(q[s], k[s])), v[s], out[s], over=2)
-        ctx.save_for_backward(q, k, v, out)
+                _mix(_products(q, k).softmax(dim=3), v, out[:, s])
+        ctx.save_for_backward(qkv, scaled, out)
         return out
 
     @staticmethod
-    def backward(ctx, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        q, k, v, out = ctx.saved_tensors
-        grad = grad.contiguous()
-        dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+    def backward(ctx, grad: Tensor) -> Tensor:
+        qkv, scaled, out = ctx.saved_tensors
+        dqkv = torch.empty_like(qkv)
         # Softmax backward: dS = P * (dP - <grad, out>), with one number per query and head.
-        offset = (grad * out).sum(dim=1)
-        for s in _slices(q):
+        offset = (grad * out).sum(dim=2)
+        for s in _slices(scaled):
+            q, k, v, g = scaled[:, s], qkv[:, 1, s], qkv[:, 2, s], grad[:, s]
+            dq, dk, dv = dqkv[:, 0, s], dqkv[:, 1, s], dqkv[:, 2, s]
             if _use_matmul(q):
-                qs, ks, vs, gs = (_outer(t[s]) for t in (q, k, v, grad))
-                weights = (qs @ ks.mT).softmax(-1)
-                dv[s] = _inner(weights.mT @ gs)
-                ds = (gs @ vs.mT).sub_(offset[s].permute(0, 2, 1)[..., None]).mul_(weights)
-                dq[s], dk[s] = _inner(ds @ ks), _inner(ds.mT @ qs)
+                q, k, v, g = _outer(q), _outer(k), _outer(v), _outer(g)
+                weights = (q @ k.mT).softmax(-1)
+                ds = (g @ v.mT).sub_(offset[:, s].transpose(2, 3)[..., None]).mul_(weights)
+                dq.copy_(_inner(ds @ k)), dk.copy_(_inner(ds.mT @ q)), dv.copy_(_inner(weights.mT @ g))
             else:
-                weights = _softmax_(_products(q[s], k[s]))
-                _mix(weights, grad[s], dv[s], over=1)
-                ds = _products(grad[s], v[s]).sub_(offset[s][:, :, None]).mul_(weights)
-                _mix(ds, k[s], dq[s], over=2)
-                _mix(ds, q[s], dk[s], over=1)
-        return dq, dk, dv
+                weights = _products(q, k).softmax(dim=3)
+                _mix(weights.transpose(2, 3), g, dv)
+                ds = _products(g, v).sub_(offset[:, s, :, None]).mul_(weights)
+                _mix(ds, k, dq)
+                _mix(ds.transpose(2, 3), q, dk)
+        dqkv[:, 0].mul_(qkv.shape[3] ** -0.5)
+        return dqkv
 
 
 def _use_matmul(q: Tensor) -> bool:
-    return q.is_cuda or (q.shape[1] >= MATMUL_RANK and q.shape[2] > 4)
+    return q.is_cuda or (q.shape[2] >= MATMUL_RANK and q.shape[3] > 4)
 
 
 def _slices(q: Tensor) -> list[slice]:
-    groups, _, points, batch = q.shape
-    step = max(1, SLICE[q.device.type] // (points * points * batch))
-    return [slice(start, start + step) for start in range(0, groups, step)]
+    replicas, heads, _, points, batch = q.shape
+    step = max(1, SLICE[q.device.type] // (replicas * points * points * batch))
+    return [slice(start, start + step) for start in range(0, heads, step)]
 
 
 def _outer(x: Tensor) -> Tensor:
-    """(g, r, N, B) to (g, B, N, r), the layout of matrix products."""
-    return x.permute(0, 3, 2, 1).contiguous()
+    """(R, h, r, N, B) to (R, h, B, N, r), the layout of matrix products."""
+    return x.permute(0, 1, 4, 3, 2).contiguous()
 
 
 def _inner(x: Tensor) -> Tensor:
-    """Back to (g, r, N, B)."""
-    return x.permute(0, 3, 2, 1)
+    """Back to (R, h, r, N, B)."""
+    return x.permute(0, 1, 4, 3, 2)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Softmax attention of every group (paper, section 2): q, k, v (G, r, N, B) to (G, r, N, B).
+def attend(qkv: Tensor) -> Tensor:
+    """Softmax attention of every head (paper, section 2): (R, 3, H, r, N, B) to (R, H, r, N, B).
 
-    Scores are <q, k> / sqrt(r). Differentiable once in all three arguments.
+    Axis 1 holds queries, keys and values; scores are <q, k> / sqrt(r). Differentiable once.
     """
-    return _Attention.apply(q * q.shape[1] ** -0.5, k, v)
+    return _Attention.apply(qkv)

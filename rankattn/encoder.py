@@ -89,8 +89,8 @@ class Encoder:
 
     def first_attention(self, points: Tensor) -> Tensor:
         """Softmax weights of the first layer: (R, H, N queries, N keys, B)."""
-        q, k, _ = self._heads(self._embed(points), 0)
-        return attention_weights(q, k).unflatten(0, (self.replicas, -1))
+        qkv = self._heads(self._embed(points), 0)
+        return attention_weights(qkv[:, 0], qkv[:, 1])
 
     def _embed(self, points: Tensor) -> Tensor:
         """(R, B, N, d) to features first (R, m, N*B), with positions."""
@@ -103,16 +103,14 @@ class Encoder:
                 x = torch.cat([x, positions.expand(-1, -1, -1, x.shape[-1])], dim=1)
         return x.reshape(self.replicas, self.arch.model_dim, -1)
 
-    def _heads(self, x: Tensor, layer: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys, values of all heads, each (R*H, r, N, B)."""
+    def _heads(self, x: Tensor, layer: int) -> Tensor:
+        """Queries, keys and values of all heads: (R, 3, H, r, N, B)."""
         arch = self.arch
         qkv = self._linear(x, f"{layer}.qkv")
-        qkv = qkv.view(self.replicas, 3, arch.total_heads, arch.rank, arch.points, -1)
-        q, k, v = (part.flatten(0, 1) for part in qkv.unbind(1))
-        return q, k, v
+        return qkv.view(self.replicas, 3, arch.total_heads, arch.rank, arch.points, -1)
 
     def _attention(self, x: Tensor, layer: int) -> Tensor:
-        heads = attend(*self._heads(x, layer))
+        heads = attend(self._heads(x, layer))
         heads = heads.view(self.replicas, self.arch.width * self.arch.model_dim, -1)
         out = torch.bmm(self.weights[f"{layer}.out"], heads).div_(self.arch.width)
         return out + self.weights[f"{layer}.out_bias"].mean(dim=1) if self.arch.bias else out

@@ -6,59 +6,65 @@ import torch
 from rankattn import attention
 
 
-def textbook(q, k, v):
-    """Softmax attention on (G, B, N, r), one matrix product at a time."""
-    q, k, v = (t.permute(0, 3, 2, 1) for t in (q, k, v))
+def textbook(qkv):
+    """Softmax attention on (R, H, B, N, r), one matrix product at a time."""
+    q, k, v = qkv.permute(0, 1, 2, 5, 4, 3).unbind(1)
     weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
-    return (weights @ v).permute(0, 3, 2, 1), weights.permute(0, 2, 3, 1)
+    return (weights @ v).permute(0, 1, 4, 3, 2), weights.permute(0, 1, 3, 4, 2)
 
 
-def random_heads(groups, rank, points, batch, dtype=torch.float64):
-    generator = torch.Generator().manual_seed(groups * 1000 + rank * 100 + points * 10 + batch)
-    return [torch.randn(groups, rank, points, batch, generator=generator, dtype=dtype) for _ in range(3)]
+def random_heads(replicas, heads, rank, points, batch, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(heads * 1000 + rank * 100 + points * 10 + batch)
+    return torch.randn(replicas, 3, heads, rank, points, batch, generator=generator, dtype=dtype)
 
 
-SHAPES = [(1, 1, 2, 1), (6, 1, 5, 3), (3, 2, 7, 4), (4, 4, 4, 5), (2, 8, 4, 3), (2, 8, 9, 3), (1, 16, 16, 2)]
+SHAPES = [
+    (1, 1, 1, 2, 1),
+    (2, 3, 1, 5, 3),
+    (3, 1, 2, 7, 4),
+    (2, 2, 4, 4, 5),
+    (1, 2, 8, 4, 3),
+    (2, 3, 8, 9, 3),
+    (1, 1, 16, 16, 2),
+]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("slice_elements", [1, 100, 2**18])
 def test_equals_textbook(shape, slice_elements, monkeypatch):
     monkeypatch.setitem(attention.SLICE, "cpu", slice_elements)
-    heads = [t.requires_grad_() for t in random_heads(*shape)]
-    out, (expected, weights) = attention.attend(*heads), textbook(*heads)
+    heads = random_heads(*shape).requires_grad_()
+    out, (expected, weights) = attention.attend(heads), textbook(heads)
     torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
-    torch.testing.assert_close(attention.attention_weights(heads[0], heads[1]), weights, rtol=0, atol=1e-12)
+    torch.testing.assert_close(attention.attention_weights(heads[:, 0], heads[:, 1]), weights, rtol=0, atol=1e-12)
     gradient = torch.randn(out.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    got, want = torch.autograd.grad(out, heads, gradient), torch.autograd.grad(expected, heads, gradient)
-    for a, b in zip(got, want, strict=True):
-        torch.testing.assert_close(a, b, rtol=0, atol=1e-12)
+    (got,), (want,) = torch.autograd.grad(out, heads, gradient), torch.autograd.grad(expected, heads, gradient)
+    torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
 
 
 def test_gradients_against_finite_differences():
-    heads = [t.requires_grad_() for t in random_heads(2, 2, 3, 2)]
-    assert torch.autograd.gradcheck(attention.attend, heads)
+    assert torch.autograd.gradcheck(attention.attend, random_heads(2, 1, 2, 3, 2).requires_grad_())
 
 
 def test_both_ways_of_computing_agree(monkeypatch):
-    heads = random_heads(3, 4, 6, 5)
-    slow = attention.attend(*heads)
+    heads = random_heads(2, 3, 4, 6, 5)
+    slow = attention.attend(heads)
     monkeypatch.setattr(attention, "MATMUL_RANK", 1)
-    torch.testing.assert_close(attention.attend(*heads), slow, rtol=0, atol=1e-12)
+    torch.testing.assert_close(attention.attend(heads), slow, rtol=0, atol=1e-12)
 
 
 def test_slices_change_no_bit(monkeypatch):
-    heads = random_heads(6, 1, 5, 3, dtype=torch.float32)
-    whole = attention.attend(*heads)
+    heads = random_heads(2, 6, 1, 5, 3, dtype=torch.float32)
+    whole = attention.attend(heads)
     monkeypatch.setitem(attention.SLICE, "cpu", 1)
-    assert torch.equal(attention.attend(*heads), whole)
+    assert torch.equal(attention.attend(heads), whole)
 
 
 def test_logits_in_the_thousands_stay_finite():
-    q, k, v = (1000 * t for t in random_heads(2, 1, 6, 4, dtype=torch.float32))
-    out = attention.attend(q.requires_grad_(), k, v)
+    heads = (1000 * random_heads(1, 2, 1, 6, 4, dtype=torch.float32)).requires_grad_()
+    out = attention.attend(heads)
     assert out.isfinite().all()
-    assert torch.autograd.grad(out.sum(), q)[0].isfinite().all()
+    assert torch.autograd.grad(out.sum(), heads)[0].isfinite().all()
 
 
 @pytest.mark.parametrize(("points", "dim"), [(2, 2), (5, 3), (16, 8), (9, 16)])
@@ -68,6 +74,7 @@ def test_one_full_rank_head_with_large_scale_is_the_target(points, dim):
     from rankattn.tasks import farthest_index, gather_points, sphere
 
     x = sphere((50, points, dim), [torch_generator("fact1", points, dim)], dtype=torch.float64)
-    inner = x.permute(0, 3, 2, 1).contiguous()
-    out = attention.attend(-1e9 * inner, inner, inner).permute(0, 3, 2, 1)
+    inner = x.permute(0, 3, 2, 1)
+    heads = torch.stack([-1e9 * inner, inner, inner], dim=1).unsqueeze(2)  # one head
+    out = attention.attend(heads)[:, 0].permute(0, 3, 2, 1)
     torch.testing.assert_close(out, gather_points(x, farthest_index(x)), rtol=0, atol=1e-6)
