@@ -33,8 +33,9 @@ class Grid:
 
 
 def run_id(axes: Mapping[str, Any]) -> str:
-    """Readable name from the grid's axes: {'heads': 4, 'layers': 3} to 'heads4_layers3'."""
-    return "_".join(f"{key}{value:g}" if isinstance(value, float) else f"{key}{value}" for key, value in axes.items())
+    """Readable name from the grid's axes: {'heads': 4, 'layers': 3} to 'heads4_layers3', words alone."""
+    words = {str: "{value}", float: "{key}{value:g}"}
+    return "_".join(words.get(type(value), "{key}{value}").format(key=key, value=value) for key, value in axes.items())
 
 
 def expand(config: Mapping) -> Grid:
