@@ -1,6 +1,7 @@
 # Set-up and the call, nothing more.
 #   make reproduce [PRESET=smoke|laptop|paper] [CORES=n] [GPUS=n]   everything, from scratch
 #   make estimate  [PRESET=...]    jobs, arithmetic, memory and time, before anything starts
+#   make verify    [PRESET=...]    verdict on every claim; fails if one breaks or a result is stale
 #   make test                      all tests
 #   make smoke | make paper        short for PRESET=smoke and PRESET=paper
 #   make clean     [PRESET=...]    remove one preset's results
@@ -16,7 +17,7 @@ READY := .venv/ready
 export PYTHONPATH := $(CURDIR)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: reproduce estimate test smoke paper clean lock setup
+.PHONY: reproduce estimate verify test smoke paper clean lock setup
 .DEFAULT_GOAL := reproduce
 
 reproduce: $(READY)
@@ -25,6 +26,9 @@ reproduce: $(READY)
 
 estimate: $(READY)
 	@$(PY) -m rankattn estimate --preset '$(PRESET)' --cores $(CORES)
+
+verify: $(READY)
+	@$(PY) -m rankattn verify --preset '$(PRESET)'
 
 test: $(READY)
 	@$(PY) -m pytest

@@ -14,18 +14,20 @@ include: "workflow/rules/train.smk"
 include: "workflow/rules/collect.smk"
 include: "workflow/rules/theory.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/claims.smk"
 
 
 rule all:
     default_target: True
     input:
-        figures=expand(f"{OUT}/figures/{{figure}}.{{format}}", figure=FIGURES, format=["pdf", "png"]),
+        figures=expand(f"{OUT}/figures/{{figure}}.{{format}}", figure=FIGURES, format=["pdf", "png", "svg"]),
         notebooks=expand(f"{OUT}/notebooks/{{figure}}.{{format}}", figure=FIGURES, format=["ipynb", "html"]),
         tables=expand(f"{OUT}/tables/{{table}}.csv", table=TABLES),
+        report=f"{OUT}/report.html",
 
 
 onsuccess:
-    print(f"\nDone. Figures: {OUT}/figures   tables: {OUT}/tables   notebooks: {OUT}/notebooks\n")
+    print(f"\nDone. Open {OUT}/report.html   figures: {OUT}/figures   tables: {OUT}/tables   notebooks: {OUT}/notebooks\n")
 
 
 onerror:

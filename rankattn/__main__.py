@@ -1,10 +1,11 @@
-"""Commands for the Makefile: ``python -m rankattn check|estimate|clean --preset NAME``."""
+"""Commands for the Makefile: ``python -m rankattn check|estimate|verify|clean --preset NAME``."""
 
 import argparse
 import shutil
 import sys
 from pathlib import Path
 
+from rankattn.claims.verify import verify
 from rankattn.config import ConfigError, load
 from rankattn.grid import expand
 from rankattn.progress import duration
@@ -41,7 +42,7 @@ def clean(config: dict) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m rankattn", description=__doc__)
-    parser.add_argument("command", choices=["check", "estimate", "clean"])
+    parser.add_argument("command", choices=["check", "estimate", "verify", "clean"])
     parser.add_argument("--preset", default="laptop")
     parser.add_argument("--cores", type=int, default=1)
     options = parser.parse_args(arguments)
@@ -52,6 +53,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"preset {options.preset}: {len(grid.runs)} training jobs, configuration is valid")
         elif options.command == "estimate":
             show_estimate(config, options.cores)
+        elif options.command == "verify":
+            return verify(options.preset, Path(config["results"]) / config["preset"] / "tables")
         else:
             clean(config)
     except ConfigError as error:

@@ -82,7 +82,9 @@ def coerce(value: Any, schema: Mapping, root: Mapping) -> Any:
     if isinstance(value, Mapping):
         known, other = schema.get("properties", {}), schema.get("additionalProperties")
         other = other if isinstance(other, Mapping) else {}
-        return {key: coerce(item, known.get(key, other), root) for key, item in value.items()}
+        # One order of keys, whichever file came first: run names and owners do not depend on overlays.
+        keys = [key for key in known if key in value] + sorted((key for key in value if key not in known), key=str)
+        return {key: coerce(value[key], known.get(key, other), root) for key in keys}
     if isinstance(value, (list, tuple)):
         return [coerce(item, schema.get("items", {}), root) for item in value]
     if schema.get("type") in ("number", "integer") and not isinstance(value, bool):

@@ -12,7 +12,7 @@ from rankattn.runs import Member, Run
 # Columns that say which configuration a row belongs to.
 AXES = [
     "target", "dim", "points", "positional_encoding", "layers", "width", "heads", "rank", "total_heads",
-    "epochs", "batch_size", "learning_rate", "protocol",
+    "epochs", "batch_size", "learning_rate", "final_rate", "protocol",
 ]  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from rankattn.plotting.heads import learned_heads
 from rankattn.plotting.style import save, use_style
-from rankattn.plotting.theory import feature_representation, random_features
+from rankattn.plotting.theory import feature_representation, random_features, single_head
 from rankattn.plotting.trained import context_length, dimension, positional_encoding, rank_depth
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "random_features",
     "rank_depth",
     "save",
+    "single_head",
     "use_style",
 ]

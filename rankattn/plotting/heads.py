@@ -18,7 +18,9 @@ def learned_heads(table: pd.DataFrame, published: pd.DataFrame | None = None) ->
     figure, axes = panels(2)
     for ax, (measure, label) in zip(axes, MEASURES.items(), strict=True):
         sns.boxplot(table, x="width", y=f"bilinear_{measure}", ax=ax, color="C0", width=0.5, fliersize=2)
-        widths = sorted(table["width"].unique())
+        medians = table.groupby("width")[f"bilinear_{measure}"].median()
+        widths = list(medians.index)
+        ax.plot(range(len(widths)), medians, "D", color="0.2", markersize=3, label="median")
         ax.set_xticks(range(len(widths)), [budget_label(width, dim) for width in widths])
         ax.set_xlabel("parameters per layer")
         ax.set_ylabel(label)

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from rankattn.files import replacing
+from rankattn.plotting.svg import save_svg
 
 PANEL = (3.6, 3.0)  # inches of one panel
 POSITIONAL = {"none": ("None", "C0"), "additive": ("Additive", "C1"), "concatenated": ("Concatenated", "C2")}
@@ -73,8 +74,9 @@ def trained_on(table: pd.DataFrame) -> str:
 
 
 def save(figure: Figure, stem: str | Path) -> None:
-    """Write ``<stem>.pdf`` and ``<stem>.png`` without dates or versions in them."""
+    """Write ``<stem>.pdf``, ``.png`` and an interactive ``.svg``, without dates or versions in them."""
     with replacing(f"{stem}.pdf") as path:
         figure.savefig(path, metadata={"CreationDate": None, "ModDate": None, "Producer": None, "Creator": None})
     with replacing(f"{stem}.png") as path:
         figure.savefig(path, metadata={"Software": None})
+    save_svg(figure, f"{stem}.svg", Path(stem).name)

@@ -33,7 +33,7 @@ def random_features(table: pd.DataFrame, published: pd.DataFrame | None = None) 
         for keys, dash in KEYS.items():
             part = values[(values["dim"] == dim) & (values["keys"] == keys)]
             label = f"d = {dim}" if keys == "corrected" else None
-            axes[0].plot(part["num_heads"], part["mse_mean"], dash, color=color, label=label)
+            axes[0].plot(part["num_heads"], part["mse_mean"], dash, marker=".", color=color, label=label)
             if keys == "corrected":
                 axes[0].fill_between(
                     part["num_heads"], part["mse_low"], part["mse_high"], color=color, alpha=0.2, linewidth=0
@@ -62,6 +62,7 @@ def feature_representation(table: pd.DataFrame, published: pd.DataFrame | None =
         part = table[table["dim"] == dim]
         size = part["u"].abs()
         ax.plot(part["angle"], size, color="C0", linewidth=0.9)
+        ax.plot(part.loc[size.idxmax(), "angle"], size.max(), ".", color="C0", label="peak")
         ax.set_title(f"d = {dim}", fontsize="medium")
         ax.set_ylabel("|u|")
         at_half = part.loc[(part["angle"].abs() < np.pi / 2) & (size >= size.max() / 2), "angle"].abs().max()
@@ -75,7 +76,34 @@ def feature_representation(table: pd.DataFrame, published: pd.DataFrame | None =
                 "middle": middle,
             }
         )
+    values = pd.DataFrame(rows)
+    if published is not None:
+        read = published.rename(columns={"peak": "published_value", "reading": "published_reading"})
+        values = values.merge(read, on="dim", how="left")
     axes[-1].set_xticks([-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi], ["-π", "-π/2", "0", "π/2", "π"])
     axes[-1].set_xlabel("angle between q and k")
     figure.suptitle(f"odd degrees below {table['max_degree'].iloc[0]}, no training", fontsize="medium")
-    return figure, pd.DataFrame(rows)
+    return figure, values
+
+
+def single_head(table: pd.DataFrame, published: pd.DataFrame | None = None) -> tuple[Figure, pd.DataFrame]:
+    """Error against softmax scale (log-log), a panel per target: markers measured, lines the law."""
+    finite = table[np.isfinite(table["scale"])]
+    finite = finite[finite["law"] > 0]
+    figure, axes = panels(2, sharey=True)
+    dims, lengths = sorted(finite["dim"].unique()), sorted(finite["points"].unique())
+    markers = dict(zip(lengths, ["o", "s", "^", "D", "v", "P", "X"] * len(lengths), strict=False))
+    for ax, (target, rows) in zip(axes, finite.groupby("target", sort=False), strict=True):
+        for dim, color in zip(dims, sns.color_palette("colorblind", len(dims)), strict=True):
+            for points, part in rows[rows["dim"] == dim].groupby("points"):
+                style = {"color": color, "marker": markers[points], "markersize": 4}
+                ax.plot(part["scale"], part["law"], color=color, linewidth=0.8)
+                ax.plot(part["scale"], part["error"], linestyle="none", label=f"d = {dim}, N = {points}", **style)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_title(f"{target} point")
+        ax.set_xlabel("softmax scale c")
+    axes[0].set_ylabel("mean squared error")
+    axes[0].legend(fontsize="x-small")
+    figure.suptitle("one full-rank head, Q = ±c I, no training; lines: κG/c", fontsize="medium")
+    return figure, table

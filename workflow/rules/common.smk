@@ -26,9 +26,11 @@ OUT = f"{SETTINGS['results']}/{SETTINGS['preset']}"
 TRAINED = [name for name in GRID.experiments if name != "learned_heads"]
 HEAD_RUNS = [member.path for member in GRID.experiments.get("learned_heads", [])]
 THEORY = list(SETTINGS["theory"])
-FIGURES = [name for name in GRID.experiments if not name.startswith("x_")] + THEORY
+DRAWN = [name for name in GRID.experiments if not name.startswith("x_") and name != "protocol"]
+FIGURES = DRAWN + THEORY
 SUMMARIES = ["settings", "runtime"] + (["best_rank"] if "rank_depth" in GRID.experiments else [])
-TABLES = [*TRAINED, *(["learned_heads"] if HEAD_RUNS else []), *THEORY, *SUMMARIES]
+DATA_TABLES = [*TRAINED, *(["learned_heads"] if HEAD_RUNS else []), *THEORY]
+TABLES = [*DATA_TABLES, *SUMMARIES, "claims", "agreement", "errata"]
 TRAINING_DIGEST = digest("rankattn.training", "rankattn.evaluation", "rankattn.results")
 
 

@@ -11,7 +11,13 @@ rule plot_figure:
         published=published_values,
     output:
         pdf=f"{OUT}/figures/{{figure}}.pdf",
-        png=f"{OUT}/figures/{{figure}}.png",
+        png=report(
+            f"{OUT}/figures/{{figure}}.png",
+            category="Figures",
+            labels={"figure": "{figure}"},
+            caption="../report/{figure}.rst",
+        ),
+        svg=f"{OUT}/figures/{{figure}}.svg",
         values=f"{OUT}/tables/figure_{{figure}}.csv",
         values_md=f"{OUT}/tables/figure_{{figure}}.md",
         values_tex=f"{OUT}/tables/figure_{{figure}}.tex",

@@ -67,3 +67,25 @@ rule compute_feature_representation:
         "../../environment.yml"
     script:
         "../scripts/compute_feature_representation.py"
+
+
+rule compute_single_head:
+    """Error of one full-rank head against its softmax scale."""
+    message:
+        "One full-rank head"
+    output:
+        f"{OUT}/tables/single_head.csv",
+    params:
+        settings=SETTINGS["theory"]["single_head"],
+        code=digest("rankattn.theory.single_head"),
+    log:
+        f"{OUT}/logs/single_head.log",
+    benchmark:
+        f"{OUT}/benchmarks/single_head.tsv"
+    threads: SETTINGS["threads"]
+    resources:
+        mem_mb=1500,
+    conda:
+        "../../environment.yml"
+    script:
+        "../scripts/compute_single_head.py"
