@@ -21,7 +21,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .DEFAULT_GOAL := reproduce
 
 reproduce: $(READY)
-	@$(PY) -m rankattn estimate --preset '$(PRESET)' --cores $(CORES)
+	@$(PY) -m rankattn estimate --must-run --preset '$(PRESET)' --cores $(CORES)
 	@$(PY) -m snakemake --cores $(CORES) --resources gpu=$(GPUS) --configfile 'config/presets/$(PRESET).yaml' $(SNAKEMAKE_ARGS)
 
 estimate: $(READY)

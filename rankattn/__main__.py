@@ -1,4 +1,4 @@
-"""Commands for the Makefile: ``python -m rankattn check|estimate|verify|clean --preset NAME``."""
+"""Commands for the Makefile: ``python -m rankattn check|estimate|verify|artifact|clean --preset NAME``."""
 
 import argparse
 import shutil
@@ -11,13 +11,24 @@ from rankattn.grid import expand
 from rankattn.progress import duration
 
 
-def show_estimate(config: dict, cores: int) -> None:
-    """Print the estimate of a checked configuration."""
-    from rankattn.estimate import estimate
+def show_estimate(config: dict, cores: int, must_run: bool) -> None:
+    """Print the estimate of a checked configuration.
 
-    grid = expand(config)
+    With ``must_run`` a device that is not there is an error; else a preset for GPUs is estimated for the CPU.
+    """
+    from rankattn.estimate import estimate
+    from rankattn.training import resolve_device
+
+    grid, device = expand(config), config["device"]
+    try:
+        resolve_device(device)
+    except ValueError as error:
+        if must_run:
+            raise
+        print(f"{error}. Estimated for this machine's CPU instead:")
+        device = "cpu"
     print(f"Calibrating preset {config['preset']} on this machine ...", flush=True)
-    result = estimate(grid.runs, config["device"], cores, config["threads"])
+    result = estimate(grid.runs, device, cores, config["threads"])
     where = "GPU" if result.device == "cuda" else f"CPU, {result.parallel} jobs of {config['threads']} threads at once"
     print(
         f"  {result.configurations} training jobs with {result.trainings} seeds in all, on {where}\n"
@@ -42,9 +53,10 @@ def clean(config: dict) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m rankattn", description=__doc__)
-    parser.add_argument("command", choices=["check", "estimate", "verify", "clean"])
+    parser.add_argument("command", choices=["check", "estimate", "verify", "artifact", "clean"])
     parser.add_argument("--preset", default="laptop")
     parser.add_argument("--cores", type=int, default=1)
+    parser.add_argument("--must-run", action="store_true", help="fail if the preset's device is not there")
     options = parser.parse_args(arguments)
     try:
         config = load(options.preset)
@@ -52,7 +64,11 @@ def main(arguments: list[str] | None = None) -> int:
         if options.command == "check":
             print(f"preset {options.preset}: {len(grid.runs)} training jobs, configuration is valid")
         elif options.command == "estimate":
-            show_estimate(config, options.cores)
+            show_estimate(config, options.cores, options.must_run)
+        elif options.command == "artifact":
+            from rankattn.report.artifact import write
+
+            print(f"wrote {write()}")
         elif options.command == "verify":
             return verify(options.preset, Path(config["results"]) / config["preset"] / "tables")
         else:

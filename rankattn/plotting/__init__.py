@@ -3,9 +3,10 @@
 from rankattn.plotting.heads import learned_heads
 from rankattn.plotting.style import save, use_style
 from rankattn.plotting.theory import feature_representation, random_features, single_head
-from rankattn.plotting.trained import context_length, dimension, positional_encoding, rank_depth
+from rankattn.plotting.trained import as_published, context_length, dimension, positional_encoding, rank_depth
 
 __all__ = [
+    "as_published",
     "context_length",
     "dimension",
     "feature_representation",

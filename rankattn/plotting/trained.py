@@ -35,8 +35,9 @@ def _with_published(stats: pd.DataFrame, table: pd.DataFrame, published: pd.Data
     same = all((table[key] == value).all() for key, value in PUBLISHED_SETTINGS.items())
     if published is None or not same:
         return stats.assign(published_value=float("nan"), published_reading="")
-    keys = [column for column in published.columns if column in stats.columns]
-    read = published.rename(columns={"mse": "published_value", "reading": "published_reading"})
+    names = {"width_multiplier": "width", "mse": "published_value", "reading": "published_reading"}
+    read = published.rename(columns=names)
+    keys = [column for column in read.columns if column in stats.columns]
     return stats.merge(read[[*keys, "published_value", "published_reading"]], on=keys, how="left")
 
 
@@ -73,6 +74,33 @@ def positional_encoding(table: pd.DataFrame, published: pd.DataFrame | None = No
         ax.set_title(f"{depth} layer" + ("s" if depth > 1 else ""))
     _finish(figure, axes, table, legend="positions")
     return figure, values
+
+
+def as_published(name: str, published: pd.DataFrame) -> Figure | None:
+    """The published figure redrawn from the values read off it; None for a figure that has none."""
+    if name not in ("rank_depth", "positional_encoding"):
+        return None
+    depths = sorted(published["layers"].unique())
+    figure, axes = panels(len(depths), sharey=True)
+    for ax, depth in zip(axes, depths, strict=True):
+        part = published[(published["layers"] == depth) & published["mse"].notna()]
+        if name == "rank_depth":
+            for i, (width, line) in enumerate(part.groupby("width_multiplier")):
+                style = {"color": f"C{i}", "linestyle": BUDGET_DASHES[i], "marker": "o", "markersize": 4}
+                ax.plot(line["rank"], line["mse"], label=budget_label(width, PUBLISHED_SETTINGS["dim"]), **style)
+        else:
+            for kind in POSITIONAL:
+                line = part[part["positional_encoding"] == kind]
+                label, color = POSITIONAL[kind]
+                ax.plot(line["rank"], line["mse"], marker="o", markersize=4, color=color, label=label)
+        ax.set_title(f"{depth} layer" + ("s" if depth > 1 else ""))
+        value_ticks(ax, published["rank"].unique())
+        ax.set_yscale("log")
+        ax.set_xlabel("rank")
+    axes[0].set_ylabel("mean squared error")
+    axes[0].legend(title="parameters per layer" if name == "rank_depth" else "positions")
+    figure.suptitle("published: d = 64, N = 16, values read off the figure", fontsize="medium")
+    return figure
 
 
 def context_length(table: pd.DataFrame, published: pd.DataFrame | None = None) -> tuple[Figure, pd.DataFrame]:

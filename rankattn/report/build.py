@@ -1,6 +1,7 @@
 """Collects what the page shows and fills the template. Everything on the page is read from result files."""
 
 import shlex
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
+from rankattn import plotting
 from rankattn.claims.agreement import summary
 from rankattn.claims.verdicts import REPRODUCED
 from rankattn.config import ROOT
+from rankattn.plotting.svg import save_svg
 
 TITLES = {
     "rank_depth": "Error against rank, by depth and budget",
@@ -34,15 +37,31 @@ def number(value: Any) -> str:
     return str(value)
 
 
+def inline(svg: str) -> Markup:
+    """The svg element of an SVG file, to stand in HTML."""
+    return Markup(svg[svg.index("<svg") :])
+
+
+def published_figure(name: str) -> Markup | None:
+    """The published figure redrawn from its values, where it is not already drawn over ours."""
+    path = ROOT / "config" / "published" / f"{name}.csv"
+    figure = plotting.as_published(name, pd.read_csv(path)) if path.exists() else None
+    if figure is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        save_svg(figure, Path(folder) / "published.svg", f"published-{name}")
+        return inline((Path(folder) / "published.svg").read_text(encoding="utf-8"))
+
+
 def figure_block(name: str, out: Path, points: pd.DataFrame) -> dict[str, Any]:
     """What the page says about one figure."""
-    svg = (out / "figures" / f"{name}.svg").read_text(encoding="utf-8")
     own = points[points["figure"] == name]
     return {
         "name": name,
         "title": TITLES.get(name, name),
         "caption": (CAPTIONS / f"{name}.rst").read_text(encoding="utf-8").strip(),
-        "svg": Markup(svg[svg.index("<svg") :]),
+        "svg": inline((out / "figures" / f"{name}.svg").read_text(encoding="utf-8")),
+        "published_svg": published_figure(name),
         "plotted": pd.read_csv(out / "tables" / f"figure_{name}.csv"),
         "agreement": own.drop(columns="figure"),
         "agreement_summary": summary(own).iloc[0].to_dict() if len(own) else None,
@@ -118,6 +137,7 @@ def context(preset: str, out: Path, figures: list[str], trained: list[str]) -> d
 
 def build(preset: str, out: Path, figures: list[str], trained: list[str]) -> str:
     """The whole page as HTML. Raises FileNotFoundError naming a missing table or figure."""
+    plotting.use_style()
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=jinja2.StrictUndefined
     )
