@@ -8,6 +8,7 @@ the key, its value and the cure, before any work starts.
 import copy
 import re
 from collections.abc import Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -80,11 +81,10 @@ def coerce(value: Any, schema: Mapping, root: Mapping) -> Any:
     if "$ref" in schema:
         schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
     if isinstance(value, Mapping):
-        known, other = schema.get("properties", {}), schema.get("additionalProperties")
-        other = other if isinstance(other, Mapping) else {}
+        known = schema.get("properties", {})
         # One order of keys, whichever file came first: run names and owners do not depend on overlays.
         keys = [key for key in known if key in value] + sorted((key for key in value if key not in known), key=str)
-        return {key: coerce(value[key], known.get(key, other), root) for key in keys}
+        return {key: coerce(value[key], _schema_of(key, schema), root) for key in keys}
     if isinstance(value, (list, tuple)):
         return [coerce(item, schema.get("items", {}), root) for item in value]
     if schema.get("type") in ("number", "integer") and not isinstance(value, bool):
@@ -92,9 +92,22 @@ def coerce(value: Any, schema: Mapping, root: Mapping) -> Any:
             value = float(value)
         if isinstance(value, (int, float)):
             if schema["type"] == "number":
-                return float(value)
+                return float(value) if isfinite(value) else str(value)  # text, for the validator to refuse
             return int(value) if value == value and abs(value) < 2**53 and value == int(value) else value
+    if schema.get("type") == "boolean" and str(value).lower() in ("true", "false"):
+        return str(value).lower() == "true"
     return value
+
+
+def _schema_of(key: str, schema: Mapping) -> Mapping:
+    """The schema of one key of a mapping."""
+    if key in schema.get("properties", {}):
+        return schema["properties"][key]
+    for pattern, item in schema.get("patternProperties", {}).items():
+        if re.search(pattern, str(key)):
+            return item
+    other = schema.get("additionalProperties")
+    return other if isinstance(other, Mapping) else {}
 
 
 def _explain(error: jsonschema.ValidationError) -> str:
@@ -108,7 +121,7 @@ def _explain(error: jsonschema.ValidationError) -> str:
         missing = sorted(set(error.schema["required"]) - set(error.instance))
         return f"{key}: missing key {', '.join(missing)}"
     if error.validator == "not":
-        return f"{key}: {error.schema.get('description', error.message)}"
+        return f"{key}: {error.validator_value.get('description', error.message)}"
     value = repr(error.instance)
     value = value if len(value) <= 80 else value[:77] + "..."
     wants = {

@@ -6,7 +6,7 @@ trained once, under the first experiment that has it; others point to it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from itertools import product
 from typing import Any
 
@@ -17,6 +17,7 @@ from rankattn.runs import Member, Run, Training
 from rankattn.tasks import TARGETS
 
 MODEL_KEYS = {field.name for field in fields(Architecture)}
+NEEDED_MODEL = {field.name for field in fields(Architecture) if field.default is MISSING}
 TRAINING_KEYS = {field.name for field in fields(Training)}
 
 
@@ -49,7 +50,8 @@ def expand(config: Mapping) -> Grid:
         for part_name, part in experiment["parts"].items():
             where = f"experiments.{name}.parts.{part_name}"
             if "from" in part:
-                members += _taken(part, experiments, where)
+                if not faults:  # else the cause is in the runs to be taken
+                    members += _taken(part, experiments, where)
                 continue
             for axes in _combinations(part["grid"]):
                 try:
@@ -88,6 +90,9 @@ def _build(config: Mapping, experiment: Mapping, part: Mapping, axes: Mapping) -
     target = part.get("target", experiment.get("target", config["target"]))
     if target not in TARGETS:
         raise ValueError(f"target = {target!r}: use one of {', '.join(TARGETS)}")
+    missing = sorted((NEEDED_MODEL - set(model)) | (TRAINING_KEYS - set(training)))
+    if missing:
+        raise ValueError(f"missing {', '.join(missing)}; give it in model, training or grid")
     run = Run(target, Architecture(**model), Training(**training), tuple(seeds))
     batch_parts(run)
     return run

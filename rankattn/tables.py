@@ -120,7 +120,9 @@ def save(table: pd.DataFrame, stem: str | Path) -> None:
         table.to_csv(temporary, index=False, lineterminator="\n")
     shown = table.map(lambda value: f"{value:.4g}" if isinstance(value, float) else str(value))
     with replacing(f"{stem}.md") as temporary:
-        temporary.write_text(shown.to_markdown(index=False, disable_numparse=True) + "\n", encoding="utf-8")
+        cells = shown.map(lambda text: text.replace("|", r"\|"))
+        temporary.write_text(cells.to_markdown(index=False, disable_numparse=True) + "\n", encoding="utf-8")
     with replacing(f"{stem}.tex") as temporary:
-        latex = shown.style.hide(axis="index").to_latex(hrules=True, column_format="l" * shown.shape[1])
-        temporary.write_text(latex.replace("_", r"\_").replace("%", r"\%"), encoding="utf-8")
+        escaped = shown.style.format(escape="latex").format_index(escape="latex", axis="columns").hide(axis="index")
+        latex = escaped.to_latex(hrules=True, column_format="l" * shown.shape[1])
+        temporary.write_text(latex, encoding="utf-8")

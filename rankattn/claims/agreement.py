@@ -11,6 +11,7 @@ READING_ERROR = {"clear": 0.01, "partly_hidden": 0.05}
 COLUMNS = {
     "rank_depth": ("published_min", "published_min", "published_max"),
     "positional_encoding": ("published_min", "published_min", "published_max"),
+    "learned_heads": ("median", "lower_quartile", "upper_quartile"),
     "random_features": ("mse_mean", "mse_low", "mse_high"),
     "feature_representation": ("peak", "peak", "peak"),
 }
@@ -24,6 +25,7 @@ NOT_AXES = {
     "error_min",
     "error_max",
     "draws",
+    "heads",
 }
 
 

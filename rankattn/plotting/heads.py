@@ -27,7 +27,7 @@ def learned_heads(table: pd.DataFrame, published: pd.DataFrame | None = None) ->
     axes[0].set_ylim(top=180)
     axes[1].set_ylim(bottom=0)
     figure.suptitle(trained_on(table), fontsize="medium")
-    return figure, quartiles(table)
+    return figure, _with_published(quartiles(table), dim, published)
 
 
 def quartiles(table: pd.DataFrame) -> pd.DataFrame:
@@ -40,3 +40,13 @@ def quartiles(table: pd.DataFrame) -> pd.DataFrame:
                 row = {"width": width, "form": form, "measure": measure, "heads": len(group)}
                 rows.append(row | {"lower_quartile": low, "median": median, "upper_quartile": high})
     return pd.DataFrame(rows)
+
+
+def _with_published(values: pd.DataFrame, dim: int, published: pd.DataFrame | None) -> pd.DataFrame:
+    """Add the published medians (of W_Q W_K^T, d = 64) to the rows of the published form."""
+    if published is None or dim != 64:
+        return values.assign(published_value=float("nan"), published_reading="")
+    read = published.melt(["width", "reading"], ["median_angle", "median_size"], "measure", "published_value")
+    read = read.rename(columns={"reading": "published_reading"})
+    read = read.assign(measure=read["measure"].str.removeprefix("median_"), form="published")
+    return values.merge(read, on=["width", "form", "measure"], how="left")

@@ -55,3 +55,20 @@ def test_published_files_are_what_the_specification_gives():
     assert peaks.to_dict() == {4: 1.4e8, 6: 6.5e12, 8: 6e16}
     heads = pd.read_csv(PUBLISHED / "learned_heads.csv").set_index("width")
     assert heads["median_angle"].to_dict() == {1: 179.6, 8: 176.4, 64: 168.5}
+
+
+def test_published_medians_of_learned_heads_meet_the_published_form():
+    rows = [
+        {"width": w, "seed": s, "dim": 64, "points": 16, "run": f"w{w}", "protocol": "corrected"}
+        for w in (1, 8, 64)
+        for s in (0, 1)
+    ]
+    measures = {"bilinear_angle": 170.0, "bilinear_size": 1500.0, "published_angle": 175.0, "published_size": 1600.0}
+    _, values = plotting.learned_heads(
+        pd.DataFrame(rows).assign(**measures), pd.read_csv(PUBLISHED / "learned_heads.csv")
+    )
+    points = agreement.compare("learned_heads", values)
+    assert len(points) == 6
+    angle = points[points["point"].str.contains("angle")].sort_values("point")
+    assert set(angle["published"]) == {179.6, 176.4, 168.5}
+    assert (angle["ours"] == 175.0).all()

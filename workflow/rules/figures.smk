@@ -15,7 +15,7 @@ rule plot_figure:
             f"{OUT}/figures/{{figure}}.png",
             category="Figures",
             labels={"figure": "{figure}"},
-            caption="../report/{figure}.rst",
+            caption="../report/figure.rst",
         ),
         svg=f"{OUT}/figures/{{figure}}.svg",
         values=f"{OUT}/tables/figure_{{figure}}.csv",

@@ -8,6 +8,17 @@ from pathlib import Path
 from rankattn.files import write_text
 from rankattn.logs import logged
 
+# The classic page without the scripts that it would load from the network.
+OFFLINE = (
+    "{% extends 'classic/index.html.j2' %}"
+    "{% block html_head_js %}{% endblock %}{% block html_head_js_mathjax %}{% endblock %}"
+)
+
+
+def short_folder() -> str:
+    """The system's temporary folder, or /tmp where its name is too long for a socket (103 characters in all)."""
+    return tempfile.gettempdir() if len(os.fsencode(tempfile.gettempdir())) <= 60 else "/tmp"
+
 
 def isolate(folder: Path) -> None:
     """Keep Jupyter, IPython and matplotlib out of the home folder: parallel jobs share nothing."""
@@ -24,6 +35,7 @@ def main(source: Path, parameters: dict[str, str], notebook: Path, html: Path, p
     """
     import nbformat
     import papermill
+    from jinja2 import DictLoader
     from nbconvert import HTMLExporter
     from traitlets.config import Config
 
@@ -37,16 +49,22 @@ def main(source: Path, parameters: dict[str, str], notebook: Path, html: Path, p
         kernel_name="python3",
         log_output=True,
         progress_bar=False,
-        # Sockets in a private folder instead of TCP ports, which parallel jobs could fight over.
-        config=Config({"KernelManager": {"transport": "ipc"}}),
+        # Sockets in a private folder instead of TCP ports, which parallel jobs could fight over. (Without
+        # ``ip`` they would be in the working folder, where parallel jobs do fight over their names.)
+        config=Config({"KernelManager": {"transport": "ipc", "ip": os.environ["JUPYTER_RUNTIME_DIR"] + "/kernel"}}),
     )
-    page, _ = HTMLExporter(template_name="classic").from_notebook_node(nbformat.read(partial, as_version=4))
+    exporter = HTMLExporter(
+        template_name="classic",
+        template_file="offline.html.j2",
+        extra_loaders=[DictLoader({"offline.html.j2": OFFLINE})],
+    )
+    page, _ = exporter.from_notebook_node(nbformat.read(partial, as_version=4))
     write_text(html, page)
     shutil.move(partial, notebook)
 
 
 if "snakemake" in globals():
-    with logged(snakemake.log[0]), tempfile.TemporaryDirectory() as folder:
+    with logged(snakemake.log[0]), tempfile.TemporaryDirectory(dir=short_folder()) as folder:
         isolate(Path(folder))
         out = snakemake.output
         main(
