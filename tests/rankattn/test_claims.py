@@ -37,7 +37,7 @@ GOOD = {
     for width in (1, 8)
     for rank, base in ((8, 0.05), (4, 0.4), (2, 0.5), (1, 0.6))
 }
-RANK_CLAIMS = ["one_layer_cliff", "more_heads_hurt", "heads_do_not_replace_rank", "depth_recovers", "full_rank_best"]
+RANK_CLAIMS = ["one_layer_cliff", "more_heads_hurt", "heads_do_not_replace_rank", "depth_helps_low_rank", "full_rank_best"]
 
 
 def test_a_healthy_table_is_reproduced_with_an_interval_around_the_value(tmp_path):
@@ -51,7 +51,7 @@ def test_a_healthy_table_is_reproduced_with_an_interval_around_the_value(tmp_pat
 def test_each_way_of_breaking_the_table_turns_its_claim_red(tmp_path):
     flat = {key: GOOD[(key[0], key[1], 4)] if key[2] == 8 else value for key, value in GOOD.items()}
     no_depth = {key: GOOD[(1, key[1], key[2])] for key in GOOD}
-    for broken, red in ((flat, ["one_layer_cliff", "full_rank_best"]), (no_depth, ["depth_recovers"])):
+    for broken, red in ((flat, ["one_layer_cliff", "full_rank_best"]), (no_depth, ["depth_helps_low_rank"])):
         folder = trained_table(tmp_path / "t", broken)
         for name in red:
             assert verdicts.decide(CLAIMS[name], "laptop", folder)["verdict"] != verdicts.REPRODUCED
@@ -115,8 +115,8 @@ def test_registry_is_checked(tmp_path):
     text = verdicts.CLAIMS.read_text()
     for old, new, message in (
         ("statistic: cliff", "statistic: clif", "one_layer_cliff.statistic = 'clif': use one of"),
-        ("id: full_rank_best", "id: depth_recovers", "depth_recovers stands twice"),
-        ("    above: 1.5\n", "", "claims.2"),
+        ("id: full_rank_best", "id: depth_helps_low_rank", "depth_helps_low_rank stands twice"),
+        ("least over budgets\n    above: 2\n", "least over budgets\n", "claims.2"),
         ("where: Section 3, Fact 1", "were: Section 3, Fact 1", "claims.0"),
     ):
         path.write_text(text.replace(old, new, 1))
