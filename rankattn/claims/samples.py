@@ -105,7 +105,7 @@ READERS: dict[str, Callable[[Path], Cells]] = {
 
 
 def interval(
-    sample: Cells, statistic: Callable[[pd.DataFrame], float], key: str, draws: int = 1000, level: float = 0.95
+    sample: Cells, statistic: Callable[[pd.DataFrame], float], key: str, draws: int = 400, level: float = 0.95
 ) -> tuple[float, float, float]:
     """The statistic of the means and its bootstrap percentile interval.
 
