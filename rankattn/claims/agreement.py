@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 # Relative precision of a value read off a published figure, by the quality of the reading.
-READING_ERROR = {"clear": 0.01, "partly_hidden": 0.05}
+# ``rounded``: given with one or two digits.
+READING_ERROR = {"clear": 0.01, "partly_hidden": 0.05, "rounded": 0.05}
 # Our value and its spread in a figure's table of plotted values, and what tells its points apart.
 COLUMNS = {
     "rank_depth": ("published_min", "published_min", "published_max"),

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from rankattn.plotting.style import budget_label, panels, trained_on
 
-MEASURES = {"angle": "angle to the identity (degrees)", "size": "Frobenius norm / $\\sqrt{d}$"}
+MEASURES = {"angle": "angle to the identity (degrees)", "size": "Frobenius norm / √d"}
 
 
 def learned_heads(table: pd.DataFrame, published: pd.DataFrame | None = None) -> tuple[Figure, pd.DataFrame]:
