@@ -48,7 +48,8 @@ def test_runs_survive_the_way_to_a_job_and_back():
 def test_paper_preset_has_the_papers_settings():
     """Spec, section 5."""
     grid = expand(load("paper"))
-    count = {name: len(members) for name, members in grid.experiments.items()}
+    # `protocol` is ours: the faults of the original runs, one way and the other.
+    count = {name: len(members) for name, members in grid.experiments.items() if name != "protocol"}
     assert count == {
         "rank_depth": 7 * 3 * 3 + 2,
         "positional_encoding": 2 * 7 * 3,
@@ -56,7 +57,7 @@ def test_paper_preset_has_the_papers_settings():
         "dimension": 20,
         "learned_heads": 3,
     }
-    for path, run in grid.runs.items():
+    for path, run in ((path, run) for path, run in grid.runs.items() if not path.startswith("protocol")):
         arch, recipe = run.architecture, run.training
         assert (recipe.steps_per_epoch, recipe.beta1, recipe.beta2, recipe.epsilon) == (100, 0.9, 0.95, 1e-8)
         assert (arch.feedforward, recipe.warmup, recipe.final_rate, arch.bias) == (2048, 0.05, 0.0, True)
