@@ -7,6 +7,8 @@ import shutil
 import pandas as pd
 import pytest
 
+from tests.conftest import SMOKE
+
 selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 BROWSER, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
 pytestmark = [
@@ -138,3 +140,11 @@ def test_texts_are_escaped(smoke, tmp_path):
     figures = [path.stem for path in (out / "figures").glob("*.svg")]
     html = build("smoke", out, figures, ["rank_depth"])
     assert "<script>alert" not in html and "&lt;script&gt;alert" in html
+
+
+def test_snakemakes_own_report_is_made_without_network(smoke, snakemake, tmp_path):
+    """``--report`` finds every caption and lists every figure and the page."""
+    done = snakemake(smoke.folder, *SMOKE, "--report", tmp_path / "workflow.html")
+    assert done.returncode == 0, done.stdout[-2000:]
+    text = (tmp_path / "workflow.html").read_text(encoding="utf-8")
+    assert all(f"{path.stem}.png" in text for path in (smoke.results / "figures").glob("*.svg"))

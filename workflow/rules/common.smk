@@ -14,7 +14,7 @@ from rankattn.config import ConfigError, check
 from rankattn.cost import peak_bytes
 from rankattn.grid import expand as expand_grid
 from rankattn.provenance import digest
-from rankattn.resources import local_gpus
+from rankattn.resources import visible_gpus
 
 try:
     SETTINGS = check(config)
@@ -67,7 +67,7 @@ def train_memory(wildcards, attempt):
 
 def gpus_per_job():
     """A training job holds one GPU, unless it will run on the CPU."""
-    return int(SETTINGS["device"] == "cuda" or (SETTINGS["device"] == "auto" and local_gpus() > 0))
+    return int(SETTINGS["device"] == "cuda" or (SETTINGS["device"] == "auto" and bool(visible_gpus())))
 
 
 def published_values(wildcards):

@@ -11,6 +11,7 @@ from rankattn.evaluation import evaluate
 from rankattn.logs import logged
 from rankattn.progress import Reporter
 from rankattn.provenance import environment
+from rankattn.resources import own_gpu
 from rankattn.runs import Run
 from rankattn.training import resolve_device, train, use_threads
 
@@ -25,9 +26,9 @@ def main(
     threads: int,
     save_seconds: float,
     keep_weights: bool,
+    reporter: Reporter,
 ) -> None:
     """Train ``run`` (resuming from ``saved`` if it is there), score it, write ``folder``."""
-    reporter = Reporter(name, streams=(sys.__stderr__, sys.stderr))
     use_threads(threads)
     where = resolve_device(device)
     provenance = environment(where.type)
@@ -41,14 +42,18 @@ def main(
 
 if "snakemake" in globals():
     with logged(snakemake.log[0]):
-        main(
-            name=f"{snakemake.wildcards.experiment}/{snakemake.wildcards.run}",
-            run=Run.from_resolved(snakemake.params.run),
-            folder=Path(snakemake.output.stamp).parent,
-            saved=Path(snakemake.params.saved),
-            digest=snakemake.params.digest,
-            device=snakemake.params.device,
-            threads=snakemake.threads,
-            save_seconds=snakemake.resources.save_seconds,
-            keep_weights="weights" in dict(snakemake.output.items()),
-        )
+        name = f"{snakemake.wildcards.experiment}/{snakemake.wildcards.run}"
+        reporter = Reporter(name, streams=(sys.__stderr__, sys.stderr))
+        with own_gpu(reporter.say, [] if snakemake.params.device == "cpu" else None):
+            main(
+                name=name,
+                run=Run.from_resolved(snakemake.params.run),
+                folder=Path(snakemake.output.stamp).parent,
+                saved=Path(snakemake.params.saved),
+                digest=snakemake.params.digest,
+                device=snakemake.params.device,
+                threads=snakemake.threads,
+                save_seconds=snakemake.resources.save_seconds,
+                keep_weights="weights" in dict(snakemake.output.items()),
+                reporter=reporter,
+            )
