@@ -20,7 +20,7 @@ from rankattn.runs import Run
 from rankattn.training import resolve_device, train, use_threads
 
 # A calibration step may have at most this many FLOPs (a fraction of a second on one core).
-CALIBRATION_FLOPS = 2e10
+CALIBRATION_FLOPS = 5e9
 CALIBRATION_RUNS = 6
 # Seconds outside training: start of Python for each job, and theory, notebooks and tables together.
 SECONDS_PER_JOB = 6.0
@@ -58,11 +58,20 @@ def seconds_per_step(run: Run, device: torch.device, steps: int = 6) -> float:
     return min(row["seconds"] for row in history if row["epoch"] > 0) / short.steps_per_epoch
 
 
+def shrunk(run: Run) -> Run:
+    """The run with one seed and so small a batch that a step stays below ``CALIBRATION_FLOPS``."""
+    if cost.step_flops(run) <= CALIBRATION_FLOPS:
+        return run
+    run = replace(run, seeds=run.seeds[:1])
+    while cost.step_flops(run) > CALIBRATION_FLOPS and run.training.batch_size > 1:
+        run = replace(run, training=replace(run.training, batch_size=max(1, run.training.batch_size // 2)))
+    return run
+
+
 def calibrate(runs: Sequence[Run], device: torch.device) -> np.ndarray:
-    """Fitted rates (3,) from a spread of the smaller runs."""
-    small = sorted((run for run in runs if cost.step_flops(run) <= CALIBRATION_FLOPS), key=cost.step_flops)
-    small = small or sorted(runs, key=cost.step_flops)[:1]
-    chosen = [small[int(i)] for i in np.unique(np.linspace(0, len(small) - 1, CALIBRATION_RUNS).round())]
+    """Fitted rates (3,) from a spread of the runs, large ones shrunk."""
+    ordered = sorted(runs, key=cost.step_flops)
+    chosen = [shrunk(ordered[int(i)]) for i in np.unique(np.linspace(0, len(runs) - 1, CALIBRATION_RUNS).round())]
     times = np.array([seconds_per_step(run, device) for run in chosen])
     rows = np.stack([features(run) for run in chosen]) / times[:, None]
     scale = rows.max(axis=0)
