@@ -22,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 reproduce: $(READY)
 	@$(PY) -m rankattn estimate --must-run --preset '$(PRESET)' --cores $(CORES)
-	@$(PY) -m snakemake --cores $(CORES) --resources gpu=$(GPUS) --configfile 'config/presets/$(PRESET).yaml' $(SNAKEMAKE_ARGS)
+	@$(PY) -m rankattn.launch --cores $(CORES) --resources gpu=$(GPUS) --configfile 'config/presets/$(PRESET).yaml' $(SNAKEMAKE_ARGS)
 
 estimate: $(READY)
 	@$(PY) -m rankattn estimate --preset '$(PRESET)' --cores $(CORES)
