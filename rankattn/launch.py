@@ -15,6 +15,8 @@ import psutil
 
 from rankattn.config import ROOT
 
+PROFILE = "workflow/profiles/default"
+
 
 def _processes(folder: Path) -> tuple[list[psutil.Process], list[psutil.Process]]:
     """Live Snakemake processes in ``folder``, and jobs of Snakemake there, without ourselves and our parents."""
@@ -57,7 +59,8 @@ def main(arguments: list[str]) -> int:
     """Recover, then run Snakemake with ``arguments``; returns its exit status."""
     if not recover(ROOT):
         return 1
-    return subprocess.call([sys.executable, "-m", "snakemake", *arguments], cwd=ROOT)
+    command = [sys.executable, "-m", "snakemake", "--workflow-profile", PROFILE, *arguments]
+    return subprocess.call(command, cwd=ROOT)
 
 
 if __name__ == "__main__":
