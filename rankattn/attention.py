@@ -1,108 +1,154 @@
 """Softmax attention for many small heads, exact and with bounded memory.
 
-Layout. Everything is stored features first and batch last: queries, keys and
-values are (R, H, r, N, B) with R replicas, H heads, rank r, N points and B
-sequences. At rank 1 to 4 and N up to 16, the shapes of this paper, an N x r by
-r x N product is too small for a matrix library: one call per sequence and head
-costs more than its arithmetic. With the batch innermost the same sums are long
-vector operations, one multiply-add for every value of the summed index.
+Layout. Queries, keys and values are (R, H, r, N, B): features first and batch
+last, with R replicas, H heads, rank r, N points and B sequences. At the shapes
+of this paper (up to 16 points) an N x r by r x N product is too small for a
+matrix library: one call per sequence and head costs more than its arithmetic.
+With the batch innermost, scores and weighted sums are one product and one sum
+over long vectors (:class:`Elementwise`). Long contexts are turned to matrices
+(:class:`Matrices`).
 
-Memory. Weights (R, H, N, N, B) are never all in memory: heads are handled a few
-at a time (so that their weights stay in cache) and recomputed in the backward
-pass. Heads do not interact, so this changes no result.
+Memory. Products (R, H, r, N, N, B) and weights (R, H, N, N, B) are never all in
+memory when they are large: heads are handled a few at a time, so few that these
+stay in cache, and recomputed in the backward pass. Heads do not interact, so
+this changes no result.
+
+Arithmetic. Exponentials are taken to base 2, which is twice as fast on a CPU as
+to base e (the factor log2(e) goes into the scale of the queries), and the
+softmax is never divided out: outputs and their gradients are, which have r
+numbers for a query where weights have N.
 """
+
+from math import e as EULER
+from math import log2
 
 import torch
 from torch import Tensor
 
-# Attention weights in flight at once. On a CPU 1 MB stays in the cache of one
-# core; on a GPU a large slice is needed to fill it.
-SLICE = {"cpu": 2**18, "cuda": 2**26}
-# From this rank on, and for more than 4 points, matrix products are faster.
-MATMUL_RANK = 8
+from rankattn import cost
+
+# From this rank and this many points on, matrix products are faster.
+MATRIX_RANK, MATRIX_POINTS = 8, {"cpu": 32, "cuda": 4}
 
 
-def _products(a: Tensor, b: Tensor) -> Tensor:
-    """All inner products <a_i, b_j>: (R, h, r, N, B) twice to (R, h, N, N, B)."""
-    out = a[:, :, 0, :, None] * b[:, :, 0, None]
-    for c in range(1, a.shape[2]):
-        out.addcmul_(a[:, :, c, :, None], b[:, :, c, None])
-    return out
+class Elementwise:
+    """Vectors (R, h, r, N, B) and weights (R, h, N queries, N keys, B)."""
+
+    keys, features = 3, 2  # axes
+
+    enter = leave = staticmethod(lambda x: x)
+
+    @staticmethod
+    def products(a: Tensor, b: Tensor) -> Tensor:
+        """All inner products <a_i, b_j>."""
+        products = a.unsqueeze(4) * b.unsqueeze(3)
+        return products.squeeze(2) if a.shape[2] == 1 else products.sum(dim=2)
+
+    @staticmethod
+    def over_keys(weights: Tensor, values: Tensor) -> Tensor:
+        """``sum_j weights_ij values_j``."""
+        return (weights.unsqueeze(2) * values.unsqueeze(3)).sum(dim=4)
+
+    @staticmethod
+    def over_queries(weights: Tensor, values: Tensor) -> Tensor:
+        """``sum_i weights_ij values_i``."""
+        return (weights.unsqueeze(2) * values.unsqueeze(4)).sum(dim=3)
+
+    @staticmethod
+    def swap(x: Tensor) -> Tensor:
+        """One number per query, from weights (R, h, N, 1, B) to vectors (R, h, 1, N, B) or back."""
+        return x.transpose(2, 3)
 
 
-def _mix(weights: Tensor, values: Tensor, out: Tensor) -> None:
-    """``out_i = sum_j weights_ij values_j``: (R, h, N, N, B) and (R, h, r, N, B) to (R, h, r, N, B)."""
-    torch.mul(weights[:, :, None, :, 0], values[:, :, :, 0, None], out=out)
-    for j in range(1, weights.shape[3]):
-        out.addcmul_(weights[:, :, None, :, j], values[:, :, :, j, None])
+class Matrices:
+    """Vectors (R, h, B, N, r) and weights (R, h, B, N queries, N keys)."""
+
+    keys = features = 4
+
+    @staticmethod
+    def enter(x: Tensor) -> Tensor:
+        return x.permute(0, 1, 4, 3, 2).contiguous()
+
+    @staticmethod
+    def leave(x: Tensor) -> Tensor:
+        return x.permute(0, 1, 4, 3, 2)
+
+    @staticmethod
+    def products(a: Tensor, b: Tensor) -> Tensor:
+        return a @ b.mT
+
+    @staticmethod
+    def over_keys(weights: Tensor, values: Tensor) -> Tensor:
+        return weights @ values
+
+    @staticmethod
+    def over_queries(weights: Tensor, values: Tensor) -> Tensor:
+        return weights.mT @ values
+
+    @staticmethod
+    def swap(x: Tensor) -> Tensor:
+        return x
 
 
 def attention_weights(q: Tensor, k: Tensor) -> Tensor:
     """Softmax weights (R, H, N queries, N keys, B) of q, k (R, H, r, N, B), scores <q, k> / sqrt(r)."""
-    return _products(q * q.shape[2] ** -0.5, k).softmax(dim=3)
-
-
-class _Attention(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, qkv: Tensor) -> Tensor:
-        scaled = qkv[:, 0] * qkv.shape[3] ** -0.5
-        out = torch.empty_like(scaled)
-        for s in _slices(scaled):
-            q, k, v = scaled[:, s], qkv[:, 1, s], qkv[:, 2, s]
-            if _use_matmul(q):
-                out[:, s] = _inner((_outer(q) @ _outer(k).mT).softmax(-1) @ _outer(v))
-            else:
-                _mix(_products(q, k).softmax(dim=3), v, out[:, s])
-        ctx.save_for_backward(qkv, scaled, out)
-        return out
-
-    @staticmethod
-    def backward(ctx, grad: Tensor) -> Tensor:
-        qkv, scaled, out = ctx.saved_tensors
-        dqkv = torch.empty_like(qkv)
-        # Softmax backward: dS = P * (dP - <grad, out>), with one number per query and head.
-        offset = (grad * out).sum(dim=2)
-        for s in _slices(scaled):
-            q, k, v, g = scaled[:, s], qkv[:, 1, s], qkv[:, 2, s], grad[:, s]
-            dq, dk, dv = dqkv[:, 0, s], dqkv[:, 1, s], dqkv[:, 2, s]
-            if _use_matmul(q):
-                q, k, v, g = _outer(q), _outer(k), _outer(v), _outer(g)
-                weights = (q @ k.mT).softmax(-1)
-                ds = (g @ v.mT).sub_(offset[:, s].transpose(2, 3)[..., None]).mul_(weights)
-                dq.copy_(_inner(ds @ k)), dk.copy_(_inner(ds.mT @ q)), dv.copy_(_inner(weights.mT @ g))
-            else:
-                weights = _products(q, k).softmax(dim=3)
-                _mix(weights.transpose(2, 3), g, dv)
-                ds = _products(g, v).sub_(offset[:, s, :, None]).mul_(weights)
-                _mix(ds, k, dq)
-                _mix(ds.transpose(2, 3), q, dk)
-        dqkv[:, 0].mul_(qkv.shape[3] ** -0.5)
-        return dqkv
-
-
-def _use_matmul(q: Tensor) -> bool:
-    return q.is_cuda or (q.shape[2] >= MATMUL_RANK and q.shape[3] > 4)
-
-
-def _slices(q: Tensor) -> list[slice]:
-    replicas, heads, _, points, batch = q.shape
-    step = max(1, SLICE[q.device.type] // (replicas * points * points * batch))
-    return [slice(start, start + step) for start in range(0, heads, step)]
-
-
-def _outer(x: Tensor) -> Tensor:
-    """(R, h, r, N, B) to (R, h, B, N, r), the layout of matrix products."""
-    return x.permute(0, 1, 4, 3, 2).contiguous()
-
-
-def _inner(x: Tensor) -> Tensor:
-    """Back to (R, h, r, N, B)."""
-    return x.permute(0, 1, 4, 3, 2)
+    return Elementwise.products(q * q.shape[2] ** -0.5, k).softmax(dim=3)
 
 
 def attend(qkv: Tensor) -> Tensor:
     """Softmax attention of every head (paper, section 2): (R, 3, H, r, N, B) to (R, H, r, N, B).
 
-    Axis 1 holds queries, keys and values; scores are <q, k> / sqrt(r). Differentiable once.
+    Axis 1 holds queries, keys and values; scores are <q, k> / sqrt(r).
     """
-    return _Attention.apply(qkv)
+    return forward(qkv)[0]
+
+
+def forward(qkv: Tensor) -> tuple[Tensor, tuple]:
+    """:func:`attend` and what :func:`backward` needs."""
+    layout, slices = _layout(qkv), _slices(qkv)
+    scaled = qkv[:, 0] * (log2(EULER) * qkv.shape[3] ** -0.5)
+    out, kept = torch.empty_like(scaled), []
+    for s in slices:
+        q, k, v = layout.enter(scaled[:, s]), layout.enter(qkv[:, 1, s]), layout.enter(qkv[:, 2, s])
+        weights = layout.products(q, k)
+        peak = weights.amax(dim=layout.keys, keepdim=True)
+        weights.sub_(peak).exp2_()
+        total = weights.sum(dim=layout.keys, keepdim=True)
+        out[:, s] = layout.leave(layout.over_keys(weights, v).div_(layout.swap(total)))
+        kept.append((weights if _keep(qkv) else None, peak, total))
+    return out, (qkv, scaled, out, kept)
+
+
+def backward(saved: tuple, grad: Tensor) -> Tensor:
+    """Gradient with respect to qkv (R, 3, H, r, N, B) from that of the output (R, H, r, N, B)."""
+    qkv, scaled, out, kept = saved
+    layout, dqkv = _layout(qkv), torch.empty_like(qkv)
+    for s, (weights, peak, total) in zip(_slices(qkv), kept, strict=True):
+        q, k, v = (layout.enter(qkv[:, i, s]) for i in range(3))
+        if weights is None:
+            weights = layout.products(layout.enter(scaled[:, s]), k).sub_(peak).exp2_()
+        g = layout.enter(grad[:, s]) / layout.swap(total)
+        # Softmax backward: dS = P * (dP - <grad, out>), with one number per query and head.
+        offset = (g * layout.enter(out[:, s])).sum(dim=layout.features, keepdim=True)
+        dqkv[:, 2, s] = layout.leave(layout.over_queries(weights, g))
+        ds = layout.products(g, v).sub_(layout.swap(offset)).mul_(weights)
+        dqkv[:, 0, s] = layout.leave(layout.over_keys(ds, k))
+        dqkv[:, 1, s] = layout.leave(layout.over_queries(ds, q))
+    dqkv[:, :2].mul_(qkv.shape[3] ** -0.5)
+    return dqkv
+
+
+def _layout(qkv: Tensor) -> type[Elementwise] | type[Matrices]:
+    rank, points = qkv.shape[3:5]
+    return Matrices if rank >= MATRIX_RANK and points >= MATRIX_POINTS[qkv.device.type] else Elementwise
+
+
+def _slices(qkv: Tensor) -> list[slice]:
+    replicas, _, heads, rank, points, batch = qkv.shape
+    step = max(1, cost.SLICES[qkv.device.type] // (replicas * rank * points * points * batch))
+    return [slice(start, start + step) for start in range(0, heads, step)]
+
+
+def _keep(qkv: Tensor) -> bool:
+    replicas, _, heads, _, points, batch = qkv.shape
+    return replicas * heads * points * points * batch <= cost.KEPT_WEIGHTS

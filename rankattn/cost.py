@@ -1,8 +1,8 @@
 """Parameters, arithmetic and memory of a run, from closed formulas.
 
 Conventions: a multiply-add is 2 FLOPs; a backward pass costs twice the forward
-pass; attention weights are recomputed in the backward pass (see
-``rankattn.attention``), which adds one more score product.
+pass; attention weights are recomputed in the backward pass when there are many
+(see ``rankattn.attention``), which adds one more score product.
 """
 
 from math import prod
@@ -11,6 +11,12 @@ from rankattn.architecture import Architecture
 from rankattn.runs import Run
 
 FLOAT_BYTES = 4
+# Softmax weights of a layer are kept for its backward pass when there are at most so many.
+KEPT_WEIGHTS = 2**24
+# Products of queries and keys in flight at once: 1 MB on a CPU, to stay in the cache of a core; a GPU needs many
+# to be busy.
+SLICES = {"cpu": 2**18, "cuda": 2**26}
+LARGEST_SLICE = max(SLICES.values())
 
 
 def attention_parameters(arch: Architecture) -> int:
@@ -46,15 +52,27 @@ def step_flops(run: Run) -> int:
     return int(one) * len(run.seeds)
 
 
-def _sequence_bytes(arch: Architecture) -> int:
-    """Memory of the values kept for the backward pass, for one sequence of one replica."""
-    per_token = 3 * arch.feedforward + arch.model_dim * (16 + 10 * arch.width)
-    return FLOAT_BYTES * arch.points * arch.layers * per_token
-
-
 def fixed_bytes(run: Run) -> int:
-    """Weights, gradients (twice while they are copied) and both Adam moments of all replicas."""
+    """Weights, gradients, both Adam moments and a temporary of all replicas."""
     return 5 * FLOAT_BYTES * parameters(run.architecture) * len(run.seeds)
+
+
+def activation_bytes(run: Run, sequences: int) -> int:
+    """Memory of the values kept for the backward pass of ``sequences`` sequences of all replicas, and temporaries.
+
+    Every token keeps queries, scaled queries, keys, values and the output of its heads, two numbers for each head
+    (peak and sum of its weights), the hidden layer and some vectors; their gradients are alive for one layer at a
+    time. Softmax weights are kept only if a layer has at most ``KEPT_WEIGHTS``.
+    """
+    arch, replicas = run.architecture, len(run.seeds)
+    kept = arch.feedforward + arch.model_dim * (8 + 6 * arch.width) + 2 * arch.total_heads
+    passing = 2 * arch.feedforward + arch.model_dim * (8 + 6 * arch.width)
+    numbers = replicas * sequences * arch.points * (arch.layers * kept + passing)
+    weights = replicas * attention_weights(arch, sequences)
+    if weights <= KEPT_WEIGHTS * arch.layers:
+        numbers += weights
+    head = replicas * sequences * arch.rank * arch.points**2
+    return FLOAT_BYTES * (numbers + 4 * max(head, min(head * arch.total_heads, LARGEST_SLICE)))
 
 
 def batch_parts(run: Run) -> int:
@@ -63,15 +81,13 @@ def batch_parts(run: Run) -> int:
     Raises ValueError if even single sequences do not fit.
     """
     batch, limit = run.training.batch_size, run.training.memory_gib * 2**30
-    per_sequence = _sequence_bytes(run.architecture) * len(run.seeds)
     for parts in (n for n in range(1, batch + 1) if batch % n == 0):
-        if fixed_bytes(run) + per_sequence * (batch // parts) <= limit:
+        if fixed_bytes(run) + activation_bytes(run, batch // parts) <= limit:
             return parts
-    need = (fixed_bytes(run) + per_sequence) / 2**30
+    need = (fixed_bytes(run) + activation_bytes(run, 1)) / 2**30
     raise ValueError(f"memory_gib = {run.training.memory_gib}: one sequence already needs {need:.2f} GiB; raise it")
 
 
 def peak_bytes(run: Run) -> int:
     """Predicted memory of a training step, without the Python process itself (about 0.5 GiB)."""
-    sequences = run.training.batch_size // batch_parts(run)
-    return fixed_bytes(run) + _sequence_bytes(run.architecture) * len(run.seeds) * sequences
+    return fixed_bytes(run) + activation_bytes(run, run.training.batch_size // batch_parts(run))

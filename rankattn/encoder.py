@@ -10,7 +10,12 @@ import torch
 from torch import Tensor
 
 from rankattn.architecture import Architecture
-from rankattn.attention import attend, attention_weights
+from rankattn.attention import attention_weights
+from rankattn.folded import FoldedAttention
+from rankattn.layers import Attention, Feedforward, Norm, Part
+
+# From this rank on, the matrix products of folded full-rank heads are faster.
+FOLDED_DIM = 32
 
 
 def initial_weights(arch: Architecture, generator: torch.Generator, protocol: str = "corrected") -> Tensor:
@@ -55,7 +60,8 @@ class Encoder:
 
     ``flat`` (R, P) holds all weights, one row per replica; ``weights`` are
     views into it, so one optimiser step on ``flat`` updates everything and a
-    checkpoint is one tensor. :meth:`backward` fills ``flat.grad``.
+    checkpoint is one tensor. :meth:`backward` adds to ``gradient`` (R, P), whose
+    views are ``gradients``.
     """
 
     def __init__(self, arch: Architecture, flat: Tensor) -> None:
@@ -63,10 +69,26 @@ class Encoder:
         if flat.ndim != 2 or flat.shape[1] != count:
             raise ValueError(f"weights of shape {tuple(flat.shape)}: this architecture needs (replicas, {count})")
         self.arch = arch
-        self.flat = flat.detach().requires_grad_()
-        self.flat.grad = torch.zeros_like(flat)
-        self.weights = {k: v.requires_grad_() for k, v in split(arch, self.flat.detach()).items()}
-        self.gradients = split(arch, self.flat.grad)
+        self.flat = flat.detach()
+        self.gradient = torch.zeros_like(self.flat)
+        self.weights = split(arch, self.flat)
+        self.gradients = split(arch, self.gradient)
+        self.parts = [part for layer in range(arch.layers) for part in self._layer(layer)]
+
+    def _layer(self, layer: int) -> list[Part]:
+        """Attention, norm, feedforward, norm (post-norm, as in the paper)."""
+        own = [
+            {name.partition(".")[2]: value for name, value in values.items() if name.startswith(f"{layer}.")}
+            for values in (self.weights, self.gradients)
+        ]
+        folded = self.arch.rank == self.arch.model_dim >= FOLDED_DIM
+        attention = FoldedAttention if folded else Attention
+        return [
+            attention(self.arch, *own),
+            Norm("norm1", self.arch, *own),
+            Feedforward(self.arch, *own),
+            Norm("norm2", self.arch, *own),
+        ]
 
     @property
     def replicas(self) -> int:
@@ -75,25 +97,37 @@ class Encoder:
     def __call__(self, points: Tensor) -> Tensor:
         """Outputs (R, B, N, d) for points (R, B, N, d), or (1, B, N, d) shared by all replicas."""
         x = self._embed(points)
-        for layer in range(self.arch.layers):
-            x = _normalise(x + self._attention(x, layer), self.weights[f"{layer}.norm1"])
-            x = _normalise(x + self._feedforward(x, layer), self.weights[f"{layer}.norm2"])
-        x = x.unflatten(2, (self.arch.points, -1))
-        return x[:, : self.arch.dim].permute(0, 3, 2, 1)
+        for part in self.parts:
+            x, _ = part.forward(x)
+        return self._read(x)
 
-    def backward(self, loss: Tensor, accumulate: bool = False) -> None:
-        """Set ``flat.grad`` (and its views ``gradients``) to the gradient of a scalar loss, or add it."""
-        gradients = torch.autograd.grad(loss, list(self.weights.values()))
-        write = torch._foreach_add_ if accumulate else torch._foreach_copy_
-        write(list(self.gradients.values()), list(gradients))
+    def forward(self, points: Tensor) -> tuple[Tensor, list]:
+        """The outputs, and what :meth:`backward` needs."""
+        x, tape = self._embed(points), []
+        for part in self.parts:
+            x, saved = part.forward(x)
+            tape.append(saved)
+        return self._read(x), tape
+
+    def backward(self, tape: list, grad: Tensor) -> None:
+        """Add to ``gradient`` (and its views ``gradients``) from the gradient (R, B, N, d) of the outputs."""
+        arch = self.arch
+        grad = grad.permute(0, 3, 2, 1).reshape(self.replicas, arch.dim, -1)
+        if arch.model_dim > arch.dim:  # outputs leave the positional coordinates out
+            grad = torch.nn.functional.pad(grad, (0, 0, 0, arch.model_dim - arch.dim))
+        for part in reversed(self.parts):
+            grad = part.backward(tape.pop(), grad)
+        if arch.positional_encoding != "none":
+            rows = grad[:, -self.weights["positions"].shape[2] :]
+            self.gradients["positions"] += rows.unflatten(2, (arch.points, -1)).sum(dim=3).mT
 
     def first_attention(self, points: Tensor) -> Tensor:
         """Softmax weights of the first layer: (R, H, N queries, N keys, B)."""
-        qkv = self._heads(self._embed(points), 0)
+        qkv = self.parts[0].heads(self._embed(points))
         return attention_weights(qkv[:, 0], qkv[:, 1])
 
     def _embed(self, points: Tensor) -> Tensor:
-        """(R, B, N, d) to features first (R, m, N*B), with positions."""
+        """(R, B, N, d) to features first (R, m, N B), with positions."""
         x = points.permute(0, 3, 2, 1).expand(self.replicas, -1, -1, -1)
         if self.arch.positional_encoding != "none":
             positions = self.weights["positions"].mT.unsqueeze(-1)  # (R, d or p, N, 1)
@@ -103,27 +137,6 @@ class Encoder:
                 x = torch.cat([x, positions.expand(-1, -1, -1, x.shape[-1])], dim=1)
         return x.reshape(self.replicas, self.arch.model_dim, -1)
 
-    def _heads(self, x: Tensor, layer: int) -> Tensor:
-        """Queries, keys and values of all heads: (R, 3, H, r, N, B)."""
-        arch = self.arch
-        qkv = self._linear(x, f"{layer}.qkv")
-        return qkv.view(self.replicas, 3, arch.total_heads, arch.rank, arch.points, -1)
-
-    def _attention(self, x: Tensor, layer: int) -> Tensor:
-        heads = attend(self._heads(x, layer))
-        heads = heads.view(self.replicas, self.arch.width * self.arch.model_dim, -1)
-        out = torch.bmm(self.weights[f"{layer}.out"], heads).div_(self.arch.width)
-        return out + self.weights[f"{layer}.out_bias"].mean(dim=1) if self.arch.bias else out
-
-    def _feedforward(self, x: Tensor, layer: int) -> Tensor:
-        return self._linear(self._linear(x, f"{layer}.up").relu_(), f"{layer}.down")
-
-    def _linear(self, x: Tensor, name: str) -> Tensor:
-        if self.arch.bias:
-            return torch.baddbmm(self.weights[f"{name}_bias"], self.weights[name], x)
-        return torch.bmm(self.weights[name], x)
-
-
-def _normalise(x: Tensor, gain: Tensor) -> Tensor:
-    """Each token divided by its Euclidean norm, times one learned scalar: x (R, m, T), gain (R, 1)."""
-    return x * (gain.unsqueeze(-1) * x.square().sum(dim=1, keepdim=True).rsqrt())
+    def _read(self, x: Tensor) -> Tensor:
+        """Features first to (R, B, N, d), without the positional coordinates."""
+        return x[:, : self.arch.dim].unflatten(2, (self.arch.points, -1)).permute(0, 3, 2, 1)

@@ -6,8 +6,10 @@ Initial weights and the held-out test stream are drawn on the CPU and do not
 depend on the device; training batches are made on the device.
 """
 
+import ctypes
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,12 +19,15 @@ from torch import Tensor
 from rankattn import checkpoint, tasks
 from rankattn.cost import batch_parts
 from rankattn.encoder import Encoder, initial_weights
+from rankattn.optimiser import Adam
 from rankattn.runs import Run
 from rankattn.schedule import learning_rate
 from rankattn.seeding import torch_generator
 
 # The authors' data loader had this many workers; worker k of seed s drew from stream s + k.
 PUBLISHED_WORKERS = 7
+# Of malloc.h.
+M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1
 
 
 @dataclass
@@ -47,9 +52,17 @@ def resolve_device(name: str) -> torch.device:
 
 
 def use_threads(threads: int) -> None:
-    """Settings of a training process: its threads, and no denormals (a hot softmax is full of them)."""
+    """Settings of a training process: its threads, no denormals (a hot softmax is full of them), memory kept.
+
+    glibc gives large blocks back to the system when they are freed; getting them again at every operation
+    takes longer than the operation. Elsewhere than on glibc nothing is changed.
+    """
     torch.set_num_threads(threads)
     torch.set_flush_denormal(True)
+    with suppress(AttributeError, OSError, TypeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(M_MMAP_THRESHOLD, 2**30)
+        mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def initial_state(run: Run) -> State:
@@ -79,36 +92,40 @@ def labelled(run: Run, points: Tensor) -> tuple[Tensor, Tensor]:
     return tasks.gather_points(points, index), index
 
 
-def _step(run: Run, encoder: Encoder, optimiser: torch.optim.Optimizer, points: Tensor, parts: int) -> Tensor:
-    """One update from a batch (R, B, N, d); returns the loss of every replica (R,)."""
+def _gradient(run: Run, encoder: Encoder, points: Tensor, parts: int) -> Tensor:
+    """Fill ``encoder.gradient`` from a batch (R, B, N, d); returns the loss of every replica (R,)."""
     target, _ = labelled(run, points)
-    total = 0.0
-    for i, (x, y) in enumerate(zip(points.chunk(parts, 1), target.chunk(parts, 1), strict=True)):
-        loss = tasks.error(encoder(x), y).mean(dim=1) / parts
-        encoder.backward(loss.sum(), accumulate=i > 0)
-        total = total + loss.detach()
-    optimiser.step()
+    tokens = points.shape[1] * points.shape[2]
+    total = torch.zeros_like(points[:, 0, 0, 0])
+    encoder.gradient.zero_()
+    for x, y in zip(points.chunk(parts, 1), target.chunk(parts, 1), strict=True):
+        output, tape = encoder.forward(x)
+        difference = output - y
+        total += difference.square().sum(dim=(1, 2, 3)) / tokens
+        encoder.backward(tape, difference * (2 / tokens))
     return total
 
 
-def _epoch(run: Run, encoder: Encoder, optimiser: torch.optim.Optimizer, epoch: int) -> Tensor:
+@torch.inference_mode()
+def _epoch(run: Run, encoder: Encoder, adam: Adam, epoch: int, rate: float) -> Tensor:
     """One epoch; returns the mean loss of every replica (R,) on the CPU (the only synchronisation)."""
     streams = _streams(run, epoch, encoder.flat.device)
     shape = (run.training.batch_size, run.architecture.points, run.architecture.dim)
     parts = batch_parts(run)
     total = torch.zeros(encoder.replicas, device=encoder.flat.device)
     for step in range(run.training.steps_per_epoch):
-        total += _step(run, encoder, optimiser, tasks.sphere(shape, streams[step % len(streams)]), parts)
+        total += _gradient(run, encoder, tasks.sphere(shape, streams[step % len(streams)]), parts)
+        adam.step(encoder.gradient, rate)
     return (total / run.training.steps_per_epoch).cpu()
 
 
-def _optimiser(run: Run, encoder: Encoder, state: State) -> torch.optim.Adam:
+def _adam(run: Run, encoder: Encoder, state: State) -> Adam:
     """Adam on the flat weights, with the state's moments and step count put back."""
     recipe = run.training
-    adam = torch.optim.Adam([encoder.flat], betas=(recipe.beta1, recipe.beta2), eps=recipe.epsilon, fused=True)
-    first, second = (moment.to(encoder.flat.device) for moment in state.moments)
-    steps = torch.tensor(float(state.epoch * recipe.steps_per_epoch), device=encoder.flat.device)
-    adam.state[encoder.flat] = {"step": steps, "exp_avg": first, "exp_avg_sq": second}
+    adam = Adam(encoder.flat, (recipe.beta1, recipe.beta2), recipe.epsilon)
+    adam.first.copy_(state.moments[0])
+    adam.second.copy_(state.moments[1])
+    adam.steps = state.epoch * recipe.steps_per_epoch
     return adam
 
 
@@ -128,13 +145,12 @@ def train(
     recipe = run.training
     state = (checkpoint.load(saved, stamp) if saved else None) or initial_state(run)
     encoder = Encoder(run.architecture, state.flat.to(device))
-    optimiser = _optimiser(run, encoder, state)
+    adam = _adam(run, encoder, state)
     last_save = time.monotonic()
     for epoch in range(state.epoch, recipe.epochs):
         rate = learning_rate(epoch, recipe.epochs, recipe.learning_rate, recipe.warmup, recipe.final_rate)
-        optimiser.param_groups[0]["lr"] = rate
         start = time.perf_counter()
-        losses = _epoch(run, encoder, optimiser, epoch).tolist()
+        losses = _epoch(run, encoder, adam, epoch, rate).tolist()
         seconds = time.perf_counter() - start
         for seed, loss in zip(run.seeds, losses, strict=True):
             row = {"seed": seed, "epoch": epoch, "learning_rate": rate, "training_error": loss, "seconds": seconds}
@@ -142,12 +158,10 @@ def train(
         state.epoch = epoch + 1
         report(state, recipe.epochs)
         if saved and state.epoch < recipe.epochs and time.monotonic() - last_save >= save_seconds:
-            checkpoint.save(saved, stamp, _on_cpu(encoder, optimiser, state))
+            checkpoint.save(saved, stamp, _on_cpu(encoder, adam, state))
             last_save = time.monotonic()
-    return _on_cpu(encoder, optimiser, state)
+    return _on_cpu(encoder, adam, state)
 
 
-def _on_cpu(encoder: Encoder, optimiser: torch.optim.Adam, state: State) -> State:
-    adam = optimiser.state[encoder.flat]
-    moments = (adam["exp_avg"].cpu(), adam["exp_avg_sq"].cpu())
-    return State(encoder.flat.detach().cpu(), moments, state.epoch, state.history)
+def _on_cpu(encoder: Encoder, adam: Adam, state: State) -> State:
+    return State(encoder.flat.cpu(), (adam.first.cpu(), adam.second.cpu()), state.epoch, state.history)

@@ -37,10 +37,12 @@ def test_outputs_and_gradients_equal_the_reference(arch, batch, dtype, tolerance
                 parameter.add_(0.1 * torch.randn_like(parameter))
     encoder = encoder_from(models)
     x = torch.randn(2, batch, arch.points, arch.dim, dtype=dtype)
-    output, expected = encoder(x), torch.stack([model(part) for model, part in zip(models, x, strict=True)])
+    output, tape = encoder.forward(x)
+    expected = torch.stack([model(part) for model, part in zip(models, x, strict=True)])
     torch.testing.assert_close(output, expected, rtol=0, atol=tolerance)
+    assert torch.equal(encoder(x), output)
     weight = torch.randn_like(output)
-    encoder.backward((output * weight).sum())
+    encoder.backward(tape, weight)
     (expected * weight).sum().backward()
     for replica, model in enumerate(models):
         for name, parameters in parameters_by_name(model).items():

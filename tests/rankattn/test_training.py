@@ -10,6 +10,7 @@ from rankattn import checkpoint, tasks, training
 from rankattn.architecture import Architecture
 from rankattn.cost import batch_parts, peak_bytes
 from rankattn.encoder import Encoder, initial_weights, split
+from rankattn.optimiser import Adam
 from rankattn.reference import ReferenceEncoder, parameters_by_name
 from rankattn.runs import Run, Training
 from rankattn.schedule import learning_rate
@@ -251,3 +252,16 @@ def test_initial_weights_take_no_numbers_from_the_global_generator():
     initial_weights(RUN.architecture, torch.Generator().manual_seed(0))
     training.train(RUN, CPU)
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_adam_is_that_of_pytorch():
+    start, rates = torch.randn(2, 7, dtype=torch.float64), [0.0, 0.1, 0.05]
+    ours, theirs = start.clone(), start.clone().requires_grad_()
+    adam = Adam(ours, (0.9, 0.95), 1e-8)
+    reference = torch.optim.Adam([theirs], betas=(0.9, 0.95), eps=1e-8)
+    for rate in rates:
+        grad = torch.randn(2, 7, dtype=torch.float64)
+        adam.step(grad, rate)
+        reference.param_groups[0]["lr"], theirs.grad = rate, grad
+        reference.step()
+        torch.testing.assert_close(ours, theirs.detach(), rtol=0, atol=1e-14)
