@@ -3,6 +3,7 @@
 #   make estimate  [PRESET=...]    jobs, arithmetic, memory and time, before anything starts
 #   make verify    [PRESET=...]    verdict on every claim; fails if one breaks or a result is stale
 #   make test                      all tests
+#   make bench                     time of a training step beside a literal one: results/bench
 #   make smoke | make paper        short for PRESET=smoke and PRESET=paper
 #   make clean     [PRESET=...]    remove one preset's results
 #   make lock                      pin the versions of pyproject.toml again
@@ -17,7 +18,7 @@ READY := .venv/ready
 export PYTHONPATH := $(CURDIR)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: reproduce estimate verify test smoke paper clean lock setup
+.PHONY: reproduce estimate verify test bench smoke paper clean lock setup
 .DEFAULT_GOAL := reproduce
 
 reproduce: $(READY)
@@ -32,6 +33,9 @@ verify: $(READY)
 
 test: $(READY)
 	@$(PY) -m pytest
+
+bench: $(READY)
+	@$(PY) -m rankattn.bench
 
 smoke:
 	@$(MAKE) reproduce PRESET=smoke

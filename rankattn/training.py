@@ -77,7 +77,7 @@ def initial_state(run: Run) -> State:
     return State(flat, (torch.zeros_like(flat), torch.zeros_like(flat)))
 
 
-def _streams(run: Run, epoch: int, device: torch.device) -> list[list[torch.Generator]]:
+def streams(run: Run, epoch: int, device: torch.device) -> list[list[torch.Generator]]:
     """Generators of an epoch, one list per step modulo its length, with one generator per replica."""
     workers = PUBLISHED_WORKERS if run.training.protocol == "published" else 1
     key = (run.target, run.resolved()["model"], "data")
@@ -92,7 +92,7 @@ def labelled(run: Run, points: Tensor) -> tuple[Tensor, Tensor]:
     return tasks.gather_points(points, index), index
 
 
-def _gradient(run: Run, encoder: Encoder, points: Tensor, parts: int) -> Tensor:
+def gradient(run: Run, encoder: Encoder, points: Tensor, parts: int) -> Tensor:
     """Fill ``encoder.gradient`` from a batch (R, B, N, d); returns the loss of every replica (R,)."""
     target, _ = labelled(run, points)
     tokens = points.shape[1] * points.shape[2]
@@ -109,17 +109,17 @@ def _gradient(run: Run, encoder: Encoder, points: Tensor, parts: int) -> Tensor:
 @torch.inference_mode()
 def _epoch(run: Run, encoder: Encoder, adam: Adam, epoch: int, rate: float) -> Tensor:
     """One epoch; returns the mean loss of every replica (R,) on the CPU (the only synchronisation)."""
-    streams = _streams(run, epoch, encoder.flat.device)
+    generators = streams(run, epoch, encoder.flat.device)
     shape = (run.training.batch_size, run.architecture.points, run.architecture.dim)
     parts = batch_parts(run)
     total = torch.zeros(encoder.replicas, device=encoder.flat.device)
     for step in range(run.training.steps_per_epoch):
-        total += _gradient(run, encoder, tasks.sphere(shape, streams[step % len(streams)]), parts)
+        total += gradient(run, encoder, tasks.sphere(shape, generators[step % len(generators)]), parts)
         adam.step(encoder.gradient, rate)
     return (total / run.training.steps_per_epoch).cpu()
 
 
-def _adam(run: Run, encoder: Encoder, state: State) -> Adam:
+def adam_of(run: Run, encoder: Encoder, state: State) -> Adam:
     """Adam on the flat weights, with the state's moments and step count put back."""
     recipe = run.training
     adam = Adam(encoder.flat, (recipe.beta1, recipe.beta2), recipe.epsilon)
@@ -145,7 +145,7 @@ def train(
     recipe = run.training
     state = (checkpoint.load(saved, stamp) if saved else None) or initial_state(run)
     encoder = Encoder(run.architecture, state.flat.to(device))
-    adam = _adam(run, encoder, state)
+    adam = adam_of(run, encoder, state)
     last_save = time.monotonic()
     for epoch in range(state.epoch, recipe.epochs):
         rate = learning_rate(epoch, recipe.epochs, recipe.learning_rate, recipe.warmup, recipe.final_rate)

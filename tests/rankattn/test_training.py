@@ -132,7 +132,7 @@ def test_equals_plain_pytorch_training():
         adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.95), eps=1e-8)
         for epoch in range(RECIPE.epochs):
             adam.param_groups[0]["lr"] = learning_rate(epoch, 4, 0.01, 0.25)
-            streams = training._streams(replace(RUN, seeds=(seed,)), epoch, CPU)
+            streams = training.streams(replace(RUN, seeds=(seed,)), epoch, CPU)
             for _ in range(RECIPE.steps_per_epoch):
                 x = tasks.sphere((8, 4, 4), streams[0])[0]
                 y = tasks.gather_points(x, tasks.farthest_index(x))
@@ -163,7 +163,7 @@ def _load(model, flat):
 
 def test_streams_are_fresh_every_epoch_and_independent_between_seeds():
     def first_batch(run, seed, epoch, step=0):
-        streams = training._streams(replace(run, seeds=(seed,)), epoch, CPU)
+        streams = training.streams(replace(run, seeds=(seed,)), epoch, CPU)
         for earlier in range(step):
             tasks.sphere((8, 4, 4), streams[earlier % len(streams)])
         return tasks.sphere((8, 4, 4), streams[step % len(streams)])
