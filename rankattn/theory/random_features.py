@@ -17,6 +17,10 @@ positive definite but is no longer the product of real heads); b is rounded to h
 precision (lowers the error by 0.002 at d = 8, H = 16384, by less elsewhere); its series
 stops at degree 49 (no visible effect for d of at least 8). No jitter is needed.
 The published curve also took new heads for every H, where here they are nested.
+
+Both variants draw the angle between q and k so that its cosine is uniform, as the published run did.
+``independent`` draws q and k uniform and independent instead: their cosine is then of order
+1/sqrt(d), and the heads favour no part of the target (:mod:`rankattn.theory.heads_needed`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,6 +34,7 @@ from rankattn.seeding import numpy_generator
 from rankattn.theory.harmonics import check_dimension, gegenbauer_sum, sign_coefficients, sign_energies
 
 KEYS = ("corrected", "published")
+DRAWS = (*KEYS, "independent")
 PUBLISHED_DEGREE = 49
 # Heads are drawn, and the kernel filled, this many at a time. Another value is another draw.
 BLOCK = 256
@@ -48,23 +53,25 @@ def _unit(x: np.ndarray) -> np.ndarray:
 
 
 def draw_heads(d: int, num_heads: int, generator: np.random.Generator, keys: str = "corrected") -> Heads:
-    """Heads with q uniform, <q,k> uniform on (-1, 1), and k in that direction around q.
+    """Heads with q uniform, <q,k> uniform on (-1, 1), and k in that direction around q; or k independent of q.
 
-    Drawn in whole blocks: the first heads are the same whatever num_heads is, and both
+    Drawn in whole blocks: the first heads are the same whatever num_heads is, and all
     kinds of keys use the same q, cosine and direction. Raises ValueError for d < 3,
     num_heads < 1 or unknown keys.
     """
     check_dimension(d)
     if num_heads < 1:
         raise ValueError(f"num_heads has to be at least 1, not {num_heads}")
-    if keys not in KEYS:
-        raise ValueError(f"keys has to be one of {', '.join(KEYS)}, not {keys!r}")
+    if keys not in DRAWS:
+        raise ValueError(f"keys has to be one of {', '.join(DRAWS)}, not {keys!r}")
     blocks = [
         (generator.standard_normal((2, BLOCK, d)), generator.uniform(-1, 1, BLOCK))
         for _ in range(-(-num_heads // BLOCK))
     ]
     queries, directions = _unit(np.concatenate([normal for normal, _ in blocks], axis=1)[:, :num_heads])
     cosines = np.concatenate([cosine for _, cosine in blocks])[:num_heads]
+    if keys == "independent":
+        return Heads(queries, directions, np.sum(queries * directions, axis=1))
     directions = directions - np.sum(directions * queries, axis=1, keepdims=True) * queries
     if keys == "corrected":
         directions = _unit(directions)
