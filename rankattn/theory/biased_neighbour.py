@@ -32,7 +32,7 @@ from rankattn.theory.degree_counting import heads_at_least, unreached
 from rankattn.theory.harmonics import check_dimension
 from rankattn.theory.random_features import draw_heads
 
-# Degrees of the square wave that are counted; what is left out is treated as reached, so bounds stay bounds.
+# Degrees of the square wave that are counted one by one.
 DEGREE = 151
 # Per piece of the wave; a polynomial of degree 151 turns at most 76 times on the longest, half the circle.
 NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(200)
@@ -114,9 +114,10 @@ def random_heads_error(
 ) -> tuple[float, float]:
     """Held-out error, and its standard error, of real random rank-1 hardmax heads with fitted weights.
 
-    A head scores point i by <q, y> (<k, x_i> + k_0 b_i), (q, k) as in :mod:`random_features`, k_0 Gaussian, <k, x_i> and b_i
-    scaled to size 1, and outputs c_i; weights by least squares on one sample of ``samples`` inputs, error on a
-    second. An upper estimate of what such heads can do. Raises ValueError unless samples is at least 10 times heads.
+    A head scores point i by <q, y> (<k, x_i> + k_0 b_i), (q, k) as in :mod:`random_features`, k_0 Gaussian,
+    <k, x_i> and b_i scaled to size 1, and outputs c_i; weights by least squares on one sample of ``samples``
+    inputs, error on a second. An upper estimate of what such heads can do.
+    Raises ValueError unless samples is at least 10 times heads.
     """
     if heads < 1 or samples < 10 * heads:
         raise ValueError(f"heads = {heads}, samples = {samples}: pass at least 1 head and 10 times more samples")
@@ -158,7 +159,7 @@ def table(
     dims: list[int], rank_shares: list[float], spacings: list[float], samples: int, measured_dims: list[int],
     seed: int = 0,
 ) -> pd.DataFrame:  # fmt: skip
-    """N = d points, H = d^2 heads. Columns dim, target, rank, spacing, heads, bound, heads_for_half, random_*, full_rank.
+    """N = d points, H = d^2 heads: dim, target, rank, spacing, heads, bound, heads_for_half, random_*, full_rank.
 
     Ranks: 1 and the given shares of d. ``bound``: lower bound on the error of d^2 heads at the hardest spacing.
     ``heads_for_half``: no fewer heads reach an error of 1/2, at the spacing that is hardest for that. ``random_error``:
@@ -177,7 +178,6 @@ def table(
                 needed = [
                     heads_at_least(lambda h, e=e, d=dim, r=rank: unreached(e, d, r, h, "label"), 0.5)
                     for e in energies.values()
-                    if e.sum() > 0.5
                 ]
                 row = {"dim": dim, "target": name, "rank": rank, "spacing": hardest, "heads": dim**2}
                 row |= {"bound": bounds[hardest], "heads_for_half": max(needed)}

@@ -36,8 +36,8 @@ from scipy.special import gammaln, logsumexp
 from rankattn.theory.harmonics import check_dimension, harmonic_dimensions, sign_energies
 
 VALUES = ("scalar", "matrix", "label")
-# Degrees above this one are left out, which makes a lower bound lower (by at most 1/1000 here).
-MAX_DEGREE = 1001
+# Higher degrees are counted together, with the share that heads reach in this one.
+MAX_DEGREE = 301
 
 
 def check_rank(d: int, r: int) -> None:
@@ -78,16 +78,19 @@ def log_head_functions(max_degree: int, r: int, values: str = "scalar") -> np.nd
 
 
 def unreached(energies: np.ndarray, d: int, r: int, heads: float, values: str = "scalar") -> float:
-    """sum over l of energies[l] (1 - heads D_l/N_l)_+: the energy that ``heads`` heads of rank r cannot reach.
+    """sum over l of E_l (1 - heads D_l/N_l)_+: the energy that ``heads`` heads of rank r cannot reach.
 
-    ``energies`` (L + 1,): of the target by degree. Raises ValueError for d < 3, r outside 1 ... d, heads <= 0.
+    ``energies`` (L + 1,): E_l of a target with values +-1, so that all E_l add up to 1. What lies above L is taken
+    with the share of L: D_l/N_l falls with l for r < d, so the result stays a lower bound.
+    Raises ValueError for d < 3, r outside 1 ... d, heads <= 0.
     """
     check_rank(d, r)
     if not heads > 0:
         raise ValueError(f"heads = {heads}: pass a positive number of heads")
     top = len(energies) - 1
     log_share = np.log(heads) + log_head_functions(top, r, values) - log_harmonic_dimensions(top, d)
-    return float(np.sum(energies * -np.expm1(np.minimum(log_share, 0))))
+    left = -np.expm1(np.minimum(log_share, 0))
+    return float(energies @ left + max(0.0, 1 - energies.sum()) * left[-1])
 
 
 def subspace_bound(d: int, r: int, heads: float, values: str = "scalar") -> float:
@@ -113,8 +116,8 @@ def rank_one_bound(d: int, heads: int) -> float:
         captured += energies[degree] * min(1.0, left / count)
         left -= count
         if left <= 0:
-            break
-    return max(0.0, 1 - captured) / 2
+            return max(0.0, 1 - captured) / 2
+    return 0.0  # more heads than functions up to this degree: no bound is claimed
 
 
 def heads_at_least(bound: Callable[[float], float], error: float, most: float = 1e300) -> float:

@@ -21,9 +21,9 @@ and by Hoeffding error <= 2 E exp(-2 H arcsin(t)^2/pi^2), a bound. On average ov
 :mod:`random_features` at angle 0; exp(-2 H edge^2) with the *average* edge would be no bound,
 because inputs with t near 0 have hardly any edge. They decide: error ~ sqrt(d/H), so an error eps takes d/eps^2 voters.
 
-N > 2 (our own route: plurality instead of the paper's majority). To first order in t_i = <x_i, y> the chances of two points
-differ by sqrt(2/pi) m_N/(N - 1) (t_i - t_j) sqrt(d), m_N the mean of the largest of N normal numbers; a
-difference of votes has variance 2 H/N, and the gap of the two largest t_i has the density m_N sqrt(d) at 0. m_N cancels:
+N > 2 (our own route: plurality instead of the paper's majority). To first order in t_i = <x_i, y> the chances of
+two points differ by sqrt(2/pi) m_N/(N - 1) (t_i - t_j), m_N the mean of the largest of N normal numbers; a difference
+of votes has variance 2 H/N, and the gap of the two largest t_i has the density m_N sqrt(d) at 0. m_N cancels:
 
     error ~ (N - 1) sqrt(2 d/(N H)),   an asymptotic law for d >> N and H -> infinity,
 
@@ -160,7 +160,7 @@ def edge(d: int) -> float:
 
 
 def _over_angles(d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss-Legendre in the root of arcsin|t| (denser near 0, where the vote is decided): angles, weights of their law."""
+    """Angles arcsin|t| and weights of their law: Gauss-Legendre in the root, dense near 0 where the vote is decided."""
     check_dimension(d)
     root = (NODES + 1) / 2
     angle = np.pi / 2 * root**2
@@ -168,7 +168,7 @@ def _over_angles(d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def exact_error(d: int, voters: int) -> float:
-    """Error of the vote for N = 2 over random voters and inputs (module's formula). ValueError for d < 3, voters < 1."""
+    """Error of the vote for N = 2, mean over voters and inputs (module's formula). ValueError for d < 3, voters < 1."""
     if voters < 1:
         raise ValueError(f"voters = {voters}: pass at least 1")
     angle, weight = _over_angles(d)

@@ -41,8 +41,8 @@ def random_frames(d: int, r: int, heads: int, generator: np.random.Generator) ->
 def reached_dimension(frames: np.ndarray, degree: int, generator: np.random.Generator) -> int:
     """Dimension of what generalised attention on these subspaces reaches in one degree, numerically.
 
-    frames (H, r, d), orthonormal. The functions of P_h w of degree l are spanned by P_l(<u, w>), u in the subspace, whose
-    inner products are P_l(<u, u'>)/N_l: the rank of their Gram matrix at C(l) random u per head.
+    frames (H, r, d), orthonormal. The functions of P_h w of degree l are spanned by P_l(<u, w>), u in the
+    subspace, whose inner products are P_l(<u, u'>)/N_l: the rank of their Gram matrix at C(l) random u per head.
     Raises ValueError for d < 3, or for frames that are not orthonormal.
     """
     heads, r, d = frames.shape
@@ -83,9 +83,7 @@ def _errors(signs: np.ndarray, target: np.ndarray, weights: np.ndarray) -> Estim
     return Estimate(values.mean(), values.std() / np.sqrt(len(values)))
 
 
-def fitted_errors(
-    frames: np.ndarray, counts: list[int], samples: int, generator
-) -> list[tuple[Estimate, Estimate]]:
+def fitted_errors(frames: np.ndarray, counts: list[int], samples: int, generator) -> list[tuple[Estimate, Estimate]]:
     """Error of the best weights of the first H heads on the sample they are fitted to, and on a second one.
 
     One pair per H in ``counts``; ``generator`` is a torch generator. Raises ValueError unless every H is at least 1 and
@@ -125,7 +123,9 @@ def table(dim: int, ranks: list[int], heads: list[int], draws: int, samples: int
     rows = []
     for rank in ranks:
         bounds = {
-            count: {f"bound_{values}": subspace_bound(dim, rank, count, values) for values in VALUES if values != "label"}
+            count: {
+                f"bound_{values}": subspace_bound(dim, rank, count, values) for values in VALUES if values != "label"
+            }
             for count in heads
         }
         for draw in range(draws):

@@ -20,7 +20,7 @@ def plateaus(d: int, max_degree: int) -> list[float]:
 
 
 def table(dim: int, ranks: list[int], errors: list[float]) -> pd.DataFrame:
-    """Columns dim, rank, values, error, heads: no fewer heads of this rank reach the error (real number, at least 1)."""
+    """Columns dim, rank, values, error, heads: no fewer heads of this rank reach the error (real, at least 1)."""
     return pd.DataFrame(
         [
             {"dim": dim, "rank": rank, "values": values, "error": error}

@@ -1,8 +1,8 @@
 """The height of the representing function against where its series is cut: it grows without limit.
 
-At angle 0 the series of :mod:`representation` has alternating terms (N_l^p / c_l, p = 3/2 published, 1 exact; c_l changes sign
-from one odd degree to the next), so its partial sums are about half their last term. With
-N_l ~ 2 l^(d-2)/(d-2)! and |c_l| ~ l^(-d/2) the height therefore grows like
+At angle 0 the series of :mod:`representation` has alternating terms (N_l^p / c_l, p = 3/2 published, 1 exact; c_l
+changes sign from one odd degree to the next), so its partial sums are about half their last term. With N_l ~
+2 l^(d-2)/(d-2)! and |c_l| ~ l^(-d/2) the height therefore grows like
 
     terms^(p (d - 2) + d/2)
 
