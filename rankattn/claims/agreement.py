@@ -27,6 +27,7 @@ NOT_AXES = {
     "error_max",
     "draws",
     "heads",
+    "bound",
 }
 
 

@@ -6,6 +6,7 @@ import seaborn as sns
 from matplotlib.figure import Figure
 
 from rankattn.plotting.style import panels, value_ticks
+from rankattn.theory.degree_counting import rank_one_bound
 from rankattn.theory.random_features import error_plateau
 
 KEYS = {"corrected": "-", "published": ":"}
@@ -16,7 +17,7 @@ def random_features(table: pd.DataFrame, published: pd.DataFrame | None = None) 
 
     Solid: the correct formula. Dotted: the published computation with its faults
     (spec, section 7.1). Hollow markers: values read off the published figure. Dashes on the
-    right: the plateau (1 - d c_1^2)/2.
+    right: the plateau (1 - d c_1^2)/2. Thin, dash-dotted: no rank-1 hardmax heads have a smaller error.
     """
     groups = table.groupby(["dim", "keys", "num_heads"])["mse"]
     values = groups.agg(
@@ -27,6 +28,9 @@ def random_features(table: pd.DataFrame, published: pd.DataFrame | None = None) 
         values = values.merge(read, on=["dim", "num_heads"], how="left")
     else:
         values = values.assign(published_value=np.nan, published_reading="")
+    values["bound"] = [
+        rank_one_bound(dim, heads) for dim, heads in zip(values["dim"], values["num_heads"], strict=True)
+    ]
     dims = sorted(values["dim"].unique())
     figure, axes = panels(size=(5.4, 3.8))
     for dim, color in zip(dims, sns.color_palette("colorblind", len(dims)), strict=True):
@@ -35,6 +39,7 @@ def random_features(table: pd.DataFrame, published: pd.DataFrame | None = None) 
             label = f"d = {dim}" if keys == "corrected" else None
             axes[0].plot(part["num_heads"], part["mse_mean"], dash, marker=".", color=color, label=label)
             if keys == "corrected":
+                axes[0].plot(part["num_heads"], part["bound"], "-.", color=color, linewidth=0.7)
                 axes[0].fill_between(
                     part["num_heads"], part["mse_low"], part["mse_high"], color=color, alpha=0.2, linewidth=0
                 )
@@ -42,6 +47,7 @@ def random_features(table: pd.DataFrame, published: pd.DataFrame | None = None) 
         axes[0].plot(part["num_heads"], part["published_value"], "o", color=color, markerfacecolor="none", markersize=4)
         axes[0].axhline(error_plateau(dim), xmin=0.97, color=color, linestyle="--")
     axes[0].plot([], [], ":", color="0.3", label="with the published faults")
+    axes[0].plot([], [], "-.", color="0.3", linewidth=0.7, label="lower bound, any heads")
     if values["published_value"].notna().any():
         axes[0].plot([], [], "o", color="0.3", markerfacecolor="none", markersize=4, label="published values")
     value_ticks(axes[0], values["num_heads"].unique()[::2])

@@ -24,6 +24,12 @@ TITLES = {
     "single_head": "One full-rank head: error against softmax scale",
     "random_features": "Random rank-1 heads, closed form",
     "feature_representation": "The representing function",
+    "heads_needed": "Random rank-1 heads needed, against the dimension",
+    "rank_bound": "Lower bound on the number of heads, against d / r",
+    "random_subspaces": "Heads on random subspaces, against the lower bound",
+    "biased_neighbour": "Biased nearest neighbour",
+    "majority_vote": "Majority vote in two layers",
+    "representation_terms": "Height of the representing function, against the terms of its series",
 }
 CAPTIONS = ROOT / "workflow" / "report"
 

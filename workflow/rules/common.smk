@@ -26,6 +26,8 @@ OUT = f"{SETTINGS['results']}/{SETTINGS['preset']}"
 TRAINED = [name for name in GRID.experiments if name != "learned_heads"]
 HEAD_RUNS = [member.path for member in GRID.experiments.get("learned_heads", [])]
 THEORY = list(SETTINGS["theory"])
+# Parts of the theory whose module makes the whole table in one call.
+PLAIN_THEORY = [name for name in THEORY if name not in ("single_head", "random_features", "feature_representation")]
 DRAWN = [name for name in GRID.experiments if not name.startswith("x_") and name != "protocol"]
 FIGURES = DRAWN + THEORY
 SUMMARIES = ["settings", "runtime"] + (["best_rank"] if "rank_depth" in GRID.experiments else [])
@@ -72,6 +74,8 @@ def gpus_per_job():
 
 def published_values(wildcards):
     """The values read off the published figure, if there are any and they are wanted."""
-    path = Path(workflow.basedir) / "config" / "published" / f"{wildcards.figure}.csv"
-    wanted = SETTINGS["style"]["published_points"] and path.exists()
-    return [f"config/published/{wildcards.figure}.csv"] if wanted else []
+    # The heights that one figure shows at every angle, the other shows against the number of terms.
+    name = {"representation_terms": "feature_representation"}.get(wildcards.figure, wildcards.figure)
+    path = f"config/published/{name}.csv"
+    wanted = SETTINGS["style"]["published_points"] and (Path(workflow.basedir) / path).exists()
+    return [path] if wanted else []

@@ -1,4 +1,4 @@
-# The two figures that need no training.
+# The figures that need no training.
 
 
 rule compute_random_features:
@@ -89,3 +89,27 @@ rule compute_single_head:
         "../../environment.yml"
     script:
         "../scripts/compute_single_head.py"
+
+
+rule compute_theory:
+    """Heads needed, lower bounds, biased targets, votes, heights: one module of the theory, one table."""
+    message:
+        "Computing {wildcards.theory}"
+    output:
+        f"{OUT}/tables/{{theory}}.csv",
+    wildcard_constraints:
+        theory=alternatives(PLAIN_THEORY),
+    params:
+        settings=lambda wildcards: SETTINGS["theory"][wildcards.theory],
+        code=lambda wildcards: digest(f"rankattn.theory.{wildcards.theory}"),
+    log:
+        f"{OUT}/logs/theory/{{theory}}.log",
+    benchmark:
+        f"{OUT}/benchmarks/theory/{{theory}}.tsv"
+    threads: SETTINGS["threads"]
+    resources:
+        mem_mb=2000,
+    conda:
+        "../../environment.yml"
+    script:
+        "../scripts/compute_theory.py"
