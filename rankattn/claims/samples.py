@@ -95,12 +95,44 @@ def representation(path: Path) -> Cells:
     return cells(table.assign(u=table["u"].abs()), ["dim", "angle"], "u", "replicate")
 
 
+def formula(axes: list[str], value: str) -> Callable[[Path], Cells]:
+    """Reader of a table with one value per cell: a formula, or a measurement whose error is among the axes."""
+    return lambda path: cells(pd.read_csv(path).assign(replicate=0), axes, value, "replicate")
+
+
+def heads_needed(path: Path) -> Cells:
+    """Random heads that an error takes, by way of drawing, error and d, where every draw reached the error."""
+    axes = ["kind", "error", "dim"]
+    table = pd.read_csv(path)
+    table = table[table.groupby(axes)["needed"].transform("count") == table.groupby(axes)["draw"].transform("size")]
+    return cells(table, [*axes, "predicted"], "needed", "draw", block=["kind", "dim"])
+
+
+def predicted_heads(path: Path) -> Cells:
+    """The prediction by degrees of the same; an asymptotic formula, one value per cell."""
+    table = pd.read_csv(path).drop_duplicates(["kind", "error", "dim"]).assign(replicate=0)
+    return cells(table, ["kind", "error", "dim"], "predicted", "replicate")
+
+
+def random_subspaces(path: Path) -> Cells:
+    """Held-out error of heads on random subspaces by rank and number of heads; draws are nested in H."""
+    axes = ["dim", "rank", "heads", "bound_scalar", "bound_matrix"]
+    return cells(pd.read_csv(path), axes, "held_out", "draw", block=["rank"])
+
+
 READERS: dict[str, Callable[[Path], Cells]] = {
     "trained": trained,
     "head_angles": head_angles,
     "random_heads": random_heads,
     "single_head": single_head,
     "representation": representation,
+    "heads_needed": heads_needed,
+    "predicted_heads": predicted_heads,
+    "rank_bound": formula(["dim", "rank", "values", "error"], "heads"),
+    "random_subspaces": random_subspaces,
+    "biased_neighbour": formula(["dim", "target", "rank", "heads_for_half", "random_error", "full_rank"], "bound"),
+    "majority_vote": formula(["dim", "points", "voters", "error_se", "exact", "bound", "law"], "error"),
+    "representation_terms": formula(["dim", "weighting", "terms", "exponent"], "peak"),
 }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import jsonschema
 import pandas as pd
 
+from rankattn.claims import theory_statistics  # noqa: F401 (registers its statistics)
 from rankattn.claims.samples import READERS, interval
 from rankattn.claims.statistics import STATISTICS
 from rankattn.config import ROOT, ConfigError, read_yaml
