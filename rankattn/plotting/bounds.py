@@ -44,8 +44,8 @@ def _local_exponent(part: pd.DataFrame, x: str, y: str) -> pd.Series:
 
 
 def _fitted_exponent(part: pd.DataFrame, x: str, y: str) -> float:
-    """Least-squares slope of log y against log x, NaN with fewer than 2 points."""
-    return np.polyfit(np.log(part[x]), np.log(part[y]), 1)[0] if len(part) > 1 else np.nan
+    """Least-squares slope of log y against log x, NaN with fewer than 3 points."""
+    return np.polyfit(np.log(part[x]), np.log(part[y]), 1)[0] if len(part) > 2 else np.nan
 
 
 def heads_needed(table: pd.DataFrame, published: pd.DataFrame | None = None) -> tuple[Figure, pd.DataFrame]:
@@ -68,6 +68,10 @@ def heads_needed(table: pd.DataFrame, published: pd.DataFrame | None = None) -> 
     values["exponent"] = pd.concat(
         [_local_exponent(part, "dim", "predicted") for _, part in values.groupby(["kind", "error"])]
     )
+    for _, part in values.groupby(["kind", "error"]):
+        values.loc[part.index, "fitted_exponent"] = _fitted_exponent(
+            part.dropna(subset="needed_mean"), "dim", "needed_mean"
+        )
     figure, axes = panels(2, size=(4.0, 3.6), sharey=True)
     colors = _colors(values["error"].unique())
     for ax, (kind, title) in zip(axes, KINDS.items(), strict=True):

@@ -15,7 +15,8 @@ P the projection on the r-dimensional key space of the head:
 
 ``scalar``  values a I. Only functions of P w help (given P w, the rest is noise of known law);
             they are the functions invariant under rotations of the complement, and those
-            of degree l are C(l) in number. Subspaces in general position reach (*).
+            of degree l are C(l) in number. Random subspaces reach (*) where these spaces of the heads
+            are independent: seen numerically in small cases as long as they do not meet (2 r <= d), not proven.
 ``matrix``  arbitrary values V. The part of the output along w is a sum of w^T V w and w^T V x'
             (x' the direction of x_1 + x_2) times functions of the projections. Splitting V into
             blocks, it meets degree l through the parts of a harmonic that are invariant,
@@ -96,7 +97,8 @@ def unreached(energies: np.ndarray, d: int, r: int, heads: float, values: str = 
 def subspace_bound(d: int, r: int, heads: float, values: str = "scalar") -> float:
     """Formula (*): a lower bound on the error of generalised attention with H heads of rank r, N = 2.
 
-    With ``scalar`` values it is attained by subspaces in general position. Raises as :func:`unreached`.
+    With ``scalar`` values it is attained (up to the tail) where the heads' functions are independent.
+    Raises as :func:`unreached`.
     """
     return unreached(sign_energies(MAX_DEGREE, d), d, r, heads, values) / 2
 

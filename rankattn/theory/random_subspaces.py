@@ -42,18 +42,19 @@ def reached_dimension(frames: np.ndarray, degree: int, generator: np.random.Gene
     """Dimension of what generalised attention on these subspaces reaches in one degree, numerically.
 
     frames (H, r, d), orthonormal. The functions of P_h w of degree l are spanned by P_l(<u, w>), u in the
-    subspace, whose inner products are P_l(<u, u'>)/N_l: the rank of their Gram matrix at C(l) random u per head.
+    subspace, whose inner products are P_l(<u, u'>)/N_l: the rank of their Gram matrix at 4 C(l) random u per head.
     Raises ValueError for d < 3, or for frames that are not orthonormal.
     """
     heads, r, d = frames.shape
     if not np.allclose(frames @ frames.transpose(0, 2, 1), np.eye(r), atol=1e-9):
         raise ValueError("frames have to be orthonormal rows: pass them through a QR decomposition first")
-    per_head = round(np.exp(log_head_functions(degree, r)[-1]))
+    # Four times as many as are needed: with just enough, some would be close to dependent by chance.
+    per_head = 4 * round(np.exp(log_head_functions(degree, r)[-1]))
     directions = generator.standard_normal((heads, per_head, r)) @ frames
     directions = directions.reshape(-1, d)
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     gram = gegenbauer(degree, d, np.clip(directions @ directions.T, -1, 1))[degree]
-    return min(int(np.linalg.matrix_rank(gram, tol=1e-9 * len(gram))), harmonic_count(degree, d))
+    return min(int(np.linalg.matrix_rank(gram, tol=1e-12 * len(gram))), harmonic_count(degree, d))
 
 
 def head_signs(frames: np.ndarray, samples: int, generator) -> tuple[np.ndarray, np.ndarray]:

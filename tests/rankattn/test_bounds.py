@@ -86,7 +86,7 @@ def test_one_head_reaches_no_more_than_is_counted(values, d, r, degree):
 
 def test_random_subspaces_reach_all_that_is_counted():
     generator = np.random.default_rng(0)
-    for d, r, heads, degree in ((6, 1, 5, 3), (6, 2, 3, 3), (8, 2, 40, 3), (8, 4, 2, 3), (6, 2, 3, 5)):
+    for d, r, heads, degree in ((6, 1, 5, 3), (7, 2, 19, 3), (8, 2, 40, 3), (8, 4, 2, 3), (8, 4, 5, 3), (6, 3, 8, 5)):
         frames = random_subspaces.random_frames(d, r, heads, generator)
         counted = heads * round(np.exp(degree_counting.log_head_functions(degree, r)[-1]))
         expected = min(counted, degree_counting.harmonic_count(degree, d))
