@@ -1,1 +1,1 @@
-"""Theory of rank-1 hardmax heads with two points: closed forms, curves and checks."""
+"""Theory of the paper: closed forms, bounds, constructions and their checks, without training."""
