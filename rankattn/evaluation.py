@@ -5,7 +5,7 @@ from math import nan, sqrt
 import torch
 from torch import Tensor
 
-from rankattn import tasks
+from rankattn import targets, tasks
 from rankattn.encoder import Encoder
 from rankattn.runs import Run
 from rankattn.seeding import torch_generator
@@ -40,10 +40,10 @@ def evaluate(run: Run, flat: Tensor, device: torch.device) -> list[dict]:
     for block in range(blocks):
         points = test_points(run.target, arch.dim, arch.points, block).to(device)
         points = points[:, : run.training.test_sequences - block * BLOCK]
-        index = tasks.TARGETS[run.target](points)
+        index = targets.TARGETS[run.target](points)
         output = encoder(points)
         errors.append(tasks.error(output, tasks.gather_points(points, index)).cpu().double())
-        decoded.append((tasks.nearest_index(points, output) == index).float().mean(-1).cpu().double())
+        decoded.append((targets.nearest_index(points, output) == index).float().mean(-1).cpu().double())
         if arch.layers == 1 and arch.total_heads == 1:
             row = encoder.first_attention(points)[:, 0].argmax(dim=2).permute(0, 2, 1)  # (R, B, N)
             attended.append((row == index).float().mean(-1).cpu().double())

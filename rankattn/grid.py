@@ -14,7 +14,7 @@ from rankattn.architecture import Architecture
 from rankattn.config import ConfigError
 from rankattn.cost import batch_parts
 from rankattn.runs import Member, Run, Training
-from rankattn.tasks import TARGETS
+from rankattn.targets import TARGETS
 
 MODEL_KEYS = {field.name for field in fields(Architecture)}
 NEEDED_MODEL = {field.name for field in fields(Architecture) if field.default is MISSING}

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from rankattn import checkpoint, tasks
+from rankattn import checkpoint, targets, tasks
 from rankattn.cost import batch_parts
 from rankattn.encoder import Encoder, initial_weights
 from rankattn.optimiser import Adam
@@ -88,7 +88,7 @@ def streams(run: Run, epoch: int, device: torch.device) -> list[list[torch.Gener
 
 def labelled(run: Run, points: Tensor) -> tuple[Tensor, Tensor]:
     """Target vectors (..., N, d) and their indices (..., N) for points (..., N, d)."""
-    index = tasks.TARGETS[run.target](points)
+    index = targets.TARGETS[run.target](points)
     return tasks.gather_points(points, index), index
 
 

@@ -40,7 +40,7 @@ from scipy.special import betaln
 from scipy.stats import binom
 from torch import Tensor
 
-from rankattn import tasks
+from rankattn import targets, tasks
 from rankattn.attention import attend
 from rankattn.seeding import torch_generator
 from rankattn.theory.harmonics import check_dimension
@@ -148,7 +148,7 @@ def measured_error(
     for _ in range(draws):
         layers = network(tasks.sphere((voters, d), [generator], dtype=torch.float64)[0], points)
         x, y = draw_inputs(d, points, inputs, generator)
-        wanted = tasks.gather_points(x, tasks.nearest_index(x, y[:, None]))
+        wanted = tasks.gather_points(x, targets.nearest_index(x, y[:, None]))
         errors.append(tasks.error(run(layers, x, y)[:, None], wanted).mean())
     errors = torch.stack(errors)
     return errors.mean().item(), (errors.std() / draws**0.5).item()

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rankattn.tasks import error, gather_points, nearest_index, sphere
+from rankattn.targets import nearest_index
+from rankattn.tasks import error, gather_points, sphere
 
 # Samples in memory at once: outputs (BLOCK, H, d) and products (BLOCK, H, H).
 BLOCK = 8192

@@ -20,7 +20,7 @@ from scipy.integrate import quad
 from scipy.special import betaln
 from scipy.stats import beta
 
-from rankattn import tasks
+from rankattn import targets, tasks
 from rankattn.attention import attend
 from rankattn.seeding import torch_generator
 from rankattn.theory.harmonics import check_dimension
@@ -70,9 +70,9 @@ def head_error(
     x = tasks.sphere((sequences, points, dim), [generator], dtype=torch.float64)[0]
     if target == "nearest":
         queries = tasks.sphere((sequences, 1, dim), [generator], dtype=torch.float64)[0]
-        index, sign = tasks.nearest_index(x, queries), 1.0
+        index, sign = targets.nearest_index(x, queries), 1.0
     else:
-        queries, index, sign = x, tasks.farthest_index(x), -1.0
+        queries, index, sign = x, targets.farthest_index(x), -1.0
     if np.isinf(scale):
         # Hardmax with these matrices: all weight on the largest score.
         output = tasks.gather_points(x, (sign * queries @ x.mT).argmax(dim=-1))

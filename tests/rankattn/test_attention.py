@@ -71,7 +71,8 @@ def test_logits_in_the_thousands_stay_finite():
 def test_one_full_rank_head_with_large_scale_is_the_target(points, dim):
     """Paper, Fact 1: Q = -c I, K = V = I tends to the farthest point; c = 1e9 is exact up to ties."""
     from rankattn.seeding import torch_generator
-    from rankattn.tasks import farthest_index, gather_points, sphere
+    from rankattn.targets import farthest_index
+    from rankattn.tasks import gather_points, sphere
 
     x = sphere((50, points, dim), [torch_generator("fact1", points, dim)], dtype=torch.float64)
     inner = x.permute(0, 3, 2, 1)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
-from rankattn import attention, evaluation, results, tables, tasks, training
+from rankattn import attention, evaluation, results, tables, targets, tasks, training
 from rankattn.architecture import Architecture
 from rankattn.claims import agreement, samples, statistics, verdicts
 from rankattn.claims.verify import scorecard
@@ -149,31 +149,30 @@ def test_broken_models_turn_the_right_claims_red(tmp_path, monkeypatch):
     healthy = train_cells(tmp_path, "healthy")
     assert verdict("one_layer_cliff", healthy) == verdict("full_rank_best", healthy) == verdicts.REPRODUCED
 
-    class Clipped(attention._Attention):
+    forward, backward = attention.forward, attention.backward
+
+    def clipped_forward(qkv):
         """Queries lose all but the first 3 coordinates: no head has a rank above d/2."""
+        qkv = qkv.clone()
+        qkv[:, 0, :, 3:] = 0
+        return forward(qkv)
 
-        @staticmethod
-        def forward(ctx, qkv):
-            qkv = qkv.clone()
-            qkv[:, 0, :, 3:] = 0
-            return attention._Attention.forward(ctx, qkv)
-
-        @staticmethod
-        def backward(ctx, grad):
-            dqkv = attention._Attention.backward(ctx, grad)
-            dqkv[:, 0, :, 3:] = 0
-            return dqkv
+    def clipped_backward(saved, grad):
+        dqkv = backward(saved, grad)
+        dqkv[:, 0, :, 3:] = 0
+        return dqkv
 
     with monkeypatch.context() as patch:
-        patch.setattr("rankattn.encoder.attend", Clipped.apply)
+        patch.setattr(attention, "forward", clipped_forward)
+        patch.setattr(attention, "backward", clipped_backward)
         clipped = train_cells(tmp_path, "clipped")
     assert verdict("one_layer_cliff", clipped) != verdicts.REPRODUCED
 
     def shuffled(points):
-        return tasks.farthest_index(points).roll(1, dims=-2)  # the answers of another sequence
+        return targets.farthest_index(points).roll(1, dims=-2)  # the answers of another sequence
 
     with monkeypatch.context() as patch:
-        patch.setitem(tasks.TARGETS, "farthest", shuffled)
+        patch.setitem(targets.TARGETS, "farthest", shuffled)
         noise = train_cells(tmp_path, "noise")
     assert verdict("one_layer_cliff", noise) == verdicts.NOT_REPRODUCED
     assert pd.read_csv(noise / "rank_depth.csv")["error"].min() > 0.6

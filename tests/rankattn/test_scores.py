@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from rankattn import cost, evaluation, heads, results, tables, tasks, training
+from rankattn import cost, evaluation, heads, results, tables, targets, tasks, training
 from rankattn.architecture import Architecture
 from rankattn.encoder import initial_weights, split
 from rankattn.reference import ReferenceEncoder, encoder_from
@@ -25,7 +25,7 @@ def test_held_out_error_is_that_of_the_reference_on_the_test_stream():
     flat = encoder_from(models).flat.detach()
     scores = evaluation.evaluate(RUN, flat, CPU)
     x = torch.cat([evaluation.test_points("farthest", 4, 4, block)[0] for block in range(2)])[:300]
-    y = tasks.gather_points(x, tasks.farthest_index(x))
+    y = tasks.gather_points(x, targets.farthest_index(x))
     for seed, model, score in zip(RUN.seeds, models, scores, strict=True):
         output = model(x)
         errors = (output - y).square().sum(-1).mean(-1)
@@ -34,7 +34,7 @@ def test_held_out_error_is_that_of_the_reference_on_the_test_stream():
         assert score["error_se"] == pytest.approx(errors.std().item() / 300**0.5, rel=1e-4)
         decoded = torch.cdist(output / output.norm(dim=-1, keepdim=True), x).argmin(-1)
         assert score["decoded_accuracy"] == pytest.approx(
-            (decoded == tasks.farthest_index(x)).float().mean().item(), abs=1e-6
+            (decoded == targets.farthest_index(x)).float().mean().item(), abs=1e-6
         )
         assert math.isnan(score["attended_accuracy"])
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from rankattn import tasks
+from rankattn import targets, tasks
 from rankattn.seeding import seed_of, torch_generator
 
 
@@ -14,7 +14,7 @@ def points_of(*shape, seed=0):
 @pytest.mark.parametrize(("n", "d"), [(2, 2), (3, 5), (7, 8), (16, 3)])
 def test_farthest_is_the_point_at_the_largest_distance(n, d):
     x = points_of(5, n, d)
-    index = tasks.farthest_index(x)
+    index = targets.farthest_index(x)
     for b in range(5):
         for j in range(n):
             distances = [(x[b, i] - x[b, j]).norm().item() for i in range(n)]
@@ -24,7 +24,7 @@ def test_farthest_is_the_point_at_the_largest_distance(n, d):
 def test_nearest_is_the_point_at_the_least_distance_and_queries_are_kept():
     x, y = points_of(6, 5, 4), points_of(6, 9, 4, seed=1)
     before = y.clone()
-    index = tasks.nearest_index(x, y)
+    index = targets.nearest_index(x, y)
     distances = torch.cdist(y, x)
     assert torch.equal(index, distances.argmin(-1))
     assert torch.equal(y, before)
@@ -32,13 +32,13 @@ def test_nearest_is_the_point_at_the_least_distance_and_queries_are_kept():
 
 def test_ties_go_to_the_lowest_index():
     x = torch.eye(2).repeat(2, 1)[None]  # e1, e2, e1, e2: two farthest points each
-    assert tasks.farthest_index(x).tolist() == [[1, 0, 1, 0]]
-    assert tasks.nearest_index(x, torch.eye(2)[None]).tolist() == [[0, 1]]
+    assert targets.farthest_index(x).tolist() == [[1, 0, 1, 0]]
+    assert targets.nearest_index(x, torch.eye(2)[None]).tolist() == [[0, 1]]
 
 
 def test_target_vectors_are_the_chosen_points():
     x = points_of(3, 6, 4)
-    index = tasks.farthest_index(x)
+    index = targets.farthest_index(x)
     target = tasks.gather_points(x, index)
     for b in range(3):
         for j in range(6):
@@ -47,7 +47,7 @@ def test_target_vectors_are_the_chosen_points():
 
 def test_docstring_example():
     x = torch.tensor([[1.0, 0], [0, 1], [-1, 0], [0, -1]])
-    assert tasks.farthest_index(x).tolist() == [2, 3, 0, 1]
+    assert targets.farthest_index(x).tolist() == [2, 3, 0, 1]
 
 
 def test_points_are_unit_and_have_the_moments_of_the_uniform_sphere():
@@ -68,7 +68,7 @@ def test_each_row_depends_on_its_own_generator_only():
 
 def test_error_of_predicting_zero_is_one():
     x = points_of(7, 5, 8)
-    target = tasks.gather_points(x, tasks.farthest_index(x))
+    target = tasks.gather_points(x, targets.farthest_index(x))
     assert torch.allclose(tasks.error(torch.zeros_like(x), target), torch.ones(7).double())
     # PyTorch's mse_loss averages over coordinates too: d times smaller.
     mse = torch.nn.functional.mse_loss(x, target) * 8

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from rankattn import checkpoint, tasks, training
+from rankattn import checkpoint, targets, tasks, training
 from rankattn.architecture import Architecture
 from rankattn.cost import batch_parts, peak_bytes
 from rankattn.encoder import Encoder, initial_weights, split
@@ -135,7 +135,7 @@ def test_equals_plain_pytorch_training():
             streams = training.streams(replace(RUN, seeds=(seed,)), epoch, CPU)
             for _ in range(RECIPE.steps_per_epoch):
                 x = tasks.sphere((8, 4, 4), streams[0])[0]
-                y = tasks.gather_points(x, tasks.farthest_index(x))
+                y = tasks.gather_points(x, targets.farthest_index(x))
                 adam.zero_grad()
                 (torch.nn.functional.mse_loss(model(x), y) * 4).backward()
                 adam.step()

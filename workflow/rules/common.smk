@@ -43,7 +43,7 @@ def alternatives(names):
 
 wildcard_constraints:
     experiment=alternatives(GRID.experiments),
-    run=alternatives(sorted({path.partition("/")[2] for path in GRID.runs})),
+    run=r"[^/]+",
     figure=alternatives(FIGURES),
     dim=r"\d+",
 
@@ -59,7 +59,10 @@ def member_runs(experiment):
 
 
 def run_of(wildcards):
-    return GRID.run(wildcards.experiment, wildcards.run)
+    try:
+        return GRID.run(wildcards.experiment, wildcards.run)
+    except KeyError:
+        raise WorkflowError(f"preset {SETTINGS['preset']} has no run {wildcards.experiment}/{wildcards.run}") from None
 
 
 def train_memory(wildcards, attempt):
