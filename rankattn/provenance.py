@@ -41,14 +41,15 @@ def _file(module: str) -> Path:
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-def _imports(file: Path) -> list[str]:
+@cache
+def _imports(file: Path) -> tuple[str, ...]:
     names: list[str] = []
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             names += [node.module] + [f"{node.module}.{alias.name}" for alias in node.names]
-    return [name for name in names if name.startswith("rankattn.") and _file(name).exists()]
+    return tuple(name for name in names if name.startswith("rankattn.") and _file(name).exists())
 
 
 def _git(*arguments: str) -> str | None:

@@ -43,7 +43,7 @@ def test_test_stream_is_shared_and_a_longer_one_extends_a_shorter():
     a = evaluation.test_points("farthest", 4, 4, 0)
     assert torch.equal(a, evaluation.test_points("farthest", 4, 4, 0))
     assert not torch.isin(a, evaluation.test_points("farthest", 4, 4, 1)).any()
-    train = tasks.sphere((8, 4, 4), training._streams(RUN, 0, CPU)[0])
+    train = tasks.sphere((8, 4, 4), training.streams(RUN, 0, CPU)[0])
     assert not torch.isin(train, a).any()
 
 
