@@ -75,15 +75,17 @@ def activation_bytes(run: Run, sequences: int) -> int:
     return FLOAT_BYTES * (numbers + 4 * max(head, min(head * arch.total_heads, LARGEST_SLICE)))
 
 
-def batch_parts(run: Run) -> int:
+def batch_parts(run: Run, times: int = 1) -> int:
     """Smallest number of equal parts of the batch whose memory stays below the run's ``memory_gib``.
 
-    Raises ValueError if even single sequences do not fit.
+    With ``times``, that many times as many, or the next number that divides the batch. Raises
+    ValueError if even single sequences do not fit.
     """
     batch, limit = run.training.batch_size, run.training.memory_gib * 2**30
-    for parts in (n for n in range(1, batch + 1) if batch % n == 0):
+    divisors = [n for n in range(1, batch + 1) if batch % n == 0]
+    for parts in divisors:
         if fixed_bytes(run) + activation_bytes(run, batch // parts) <= limit:
-            return parts
+            return next(n for n in divisors if n >= min(parts * times, batch))
     need = (fixed_bytes(run) + activation_bytes(run, 1)) / 2**30
     raise ValueError(f"memory_gib = {run.training.memory_gib}: one sequence already needs {need:.2f} GiB; raise it")
 

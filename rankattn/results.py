@@ -22,7 +22,7 @@ HISTORY = ["seed", "epoch", "learning_rate", "training_error", "seconds"]
 SUMMARY = [
     "seed",
     "status",  # ok or diverged
-    "diverged_epoch",
+    "diverged_step",
     "published_error",  # smallest epoch mean of the training error
     "final_training_error",  # last epoch mean
     "error",  # held out, with its standard error over sequences
@@ -36,21 +36,20 @@ class BadRun(ValueError):
     """A run's folder is missing, damaged or belongs to other settings or other code."""
 
 
-def summarise(history: pd.DataFrame, scores: list[dict]) -> pd.DataFrame:
+def summarise(history: pd.DataFrame, scores: list[dict], diverged: dict[int, int]) -> pd.DataFrame:
     """One row per seed from its history and held-out scores.
 
     ``published_error`` is the paper's statistic, the smallest epoch mean: biased
-    low. A seed whose error stopped being finite is ``diverged`` from that epoch on.
+    low. ``diverged`` has the step at which a seed's error exploded, for those whose did.
     """
     rows = []
     for score in scores:
         own = history[history["seed"] == score["seed"]]
-        bad = own.loc[own["training_error"].isna(), "epoch"]
         rows.append(
             score
             | {
-                "status": "ok" if bad.empty else "diverged",
-                "diverged_epoch": None if bad.empty else int(bad.iloc[0]),
+                "status": "diverged" if score["seed"] in diverged else "ok",
+                "diverged_step": diverged.get(score["seed"]),
                 "published_error": own["training_error"].min(),
                 "final_training_error": own["training_error"].iloc[-1],
             }

@@ -7,10 +7,11 @@ depend on the device; training batches are made on the device.
 """
 
 import ctypes
+import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -24,8 +25,14 @@ from rankattn.runs import Run
 from rankattn.schedule import learning_rate
 from rankattn.seeding import torch_generator
 
+log = logging.getLogger(__name__)
+
 # The authors' data loader had this many workers; worker k of seed s drew from stream s + k.
 PUBLISHED_WORKERS = 7
+# A batch whose error is above this, or not a number, has diverged (predicting zero errs by 1).
+EXPLODED = 1e3
+# Longest share of the time that may go into checkpoints.
+SAVING_SHARE = 0.005
 # Of malloc.h.
 M_MMAP_THRESHOLD, M_TRIM_THRESHOLD = -3, -1
 
@@ -38,6 +45,8 @@ class State:
     moments: tuple[Tensor, Tensor]  # Adam's two moments, each (R, P)
     epoch: int = 0  # epochs done
     history: list[dict] = field(default_factory=list)  # one row per epoch and seed
+    diverged: dict[int, int] = field(default_factory=dict)  # seed to the step (from 0) where its error exploded
+    retried: bool = False  # memory ran out once, and the batch is split into twice as many parts since then
 
 
 def resolve_device(name: str) -> torch.device:
@@ -107,16 +116,15 @@ def gradient(run: Run, encoder: Encoder, points: Tensor, parts: int) -> Tensor:
 
 
 @torch.inference_mode()
-def _epoch(run: Run, encoder: Encoder, adam: Adam, epoch: int, rate: float) -> Tensor:
-    """One epoch; returns the mean loss of every replica (R,) on the CPU (the only synchronisation)."""
+def _epoch(run: Run, encoder: Encoder, adam: Adam, epoch: int, rate: float, parts: int) -> Tensor:
+    """One epoch; returns the losses (steps, R) on the CPU (the only synchronisation)."""
     generators = streams(run, epoch, encoder.flat.device)
     shape = (run.training.batch_size, run.architecture.points, run.architecture.dim)
-    parts = batch_parts(run)
-    total = torch.zeros(encoder.replicas, device=encoder.flat.device)
+    losses = torch.empty(run.training.steps_per_epoch, encoder.replicas, device=encoder.flat.device)
     for step in range(run.training.steps_per_epoch):
-        total += gradient(run, encoder, tasks.sphere(shape, generators[step % len(generators)]), parts)
+        losses[step] = gradient(run, encoder, tasks.sphere(shape, generators[step % len(generators)]), parts)
         adam.step(encoder.gradient, rate)
-    return (total / run.training.steps_per_epoch).cpu()
+    return losses.cpu()
 
 
 def adam_of(run: Run, encoder: Encoder, state: State) -> Adam:
@@ -139,29 +147,81 @@ def train(
 ) -> State:
     """Train all replicas; returns the final state, on the CPU.
 
-    ``saved`` is a checkpoint file, written at most every ``save_seconds``
-    and resumed from if its stamp equals ``stamp``. ``report`` is called after every epoch.
+    ``saved`` is a checkpoint file, written at most every ``save_seconds`` (less often where
+    writing would take more than half a percent of the time; 0: after every epoch) and resumed from if its stamp equals
+    ``stamp``. ``report`` is called after every epoch. When memory runs out, training goes
+    back to the checkpoint once, with the batch split into twice as many parts; the second time
+    raises MemoryError.
     """
+    try:
+        return _train(run, device, saved, stamp, save_seconds, report, False)
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        if not _out_of_memory(error):
+            raise
+        log.warning("out of memory: going on from the last checkpoint with the batch in twice as many parts")
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    try:
+        return _train(run, device, saved, stamp, save_seconds, report, True)
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        if not _out_of_memory(error):
+            raise
+        raise MemoryError("out of memory again, with the batch split further: lower training.memory_gib") from None
+
+
+def _out_of_memory(error: Exception) -> bool:
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
+
+
+def _train(
+    run: Run,
+    device: torch.device,
+    saved: Path | None,
+    stamp: str,
+    save_seconds: float,
+    report: Callable[[State, int], None],
+    retry: bool,
+) -> State:
+    """:func:`train`, once."""
     recipe = run.training
     state = (checkpoint.load(saved, stamp) if saved else None) or initial_state(run)
+    state.retried |= retry
+    parts = batch_parts(run, 2 if state.retried else 1)
     encoder = Encoder(run.architecture, state.flat.to(device))
     adam = adam_of(run, encoder, state)
-    last_save = time.monotonic()
+    next_save = time.monotonic() + save_seconds
     for epoch in range(state.epoch, recipe.epochs):
         rate = learning_rate(epoch, recipe.epochs, recipe.learning_rate, recipe.warmup, recipe.final_rate)
         start = time.perf_counter()
-        losses = _epoch(run, encoder, adam, epoch, rate).tolist()
+        losses = _epoch(run, encoder, adam, epoch, rate, parts)
         seconds = time.perf_counter() - start
-        for seed, loss in zip(run.seeds, losses, strict=True):
+        _mark_diverged(run, state, encoder, adam, epoch, losses)
+        for seed, loss in zip(run.seeds, losses.mean(dim=0).tolist(), strict=True):
             row = {"seed": seed, "epoch": epoch, "learning_rate": rate, "training_error": loss, "seconds": seconds}
             state.history.append(row)
         state.epoch = epoch + 1
         report(state, recipe.epochs)
-        if saved and state.epoch < recipe.epochs and time.monotonic() - last_save >= save_seconds:
+        if saved and state.epoch < recipe.epochs and time.monotonic() >= next_save:
+            start = time.monotonic()
             checkpoint.save(saved, stamp, _on_cpu(encoder, adam, state))
-            last_save = time.monotonic()
+            end = time.monotonic()
+            next_save = end + (max(save_seconds, (end - start) / SAVING_SHARE) if save_seconds else 0)
     return _on_cpu(encoder, adam, state)
 
 
+@torch.inference_mode()
+def _mark_diverged(run: Run, state: State, encoder: Encoder, adam: Adam, epoch: int, losses: Tensor) -> None:
+    """Note the step at which a seed's error exploded and end that seed: all its numbers are NaN from then on."""
+    bad = ~(losses <= EXPLODED)
+    for row, seed in enumerate(run.seeds):
+        if bad[:, row].any():
+            first = int(bad[:, row].float().argmax())
+            state.diverged.setdefault(seed, epoch * run.training.steps_per_epoch + first)
+            for values in (encoder.flat, adam.first, adam.second):
+                values[row] = float("nan")
+            losses[:, row] = float("nan")
+
+
 def _on_cpu(encoder: Encoder, adam: Adam, state: State) -> State:
-    return State(encoder.flat.cpu(), (adam.first.cpu(), adam.second.cpu()), state.epoch, state.history)
+    moments = (adam.first.cpu(), adam.second.cpu())
+    return replace(state, flat=encoder.flat.cpu(), moments=moments)

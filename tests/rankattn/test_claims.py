@@ -132,7 +132,7 @@ def train_cells(tmp_path, name):
     for heads in (1, 2):
         run = Run("farthest", Architecture(6, 4, heads, 1, feedforward=48), recipe, (0, 1, 2))
         state = training.train(run, CPU)
-        summary = results.summarise(pd.DataFrame(state.history), evaluation.evaluate(run, state.flat, CPU))
+        summary = results.summarise(pd.DataFrame(state.history), evaluation.evaluate(run, state.flat, CPU), {})
         rows.append(summary.assign(**tables.axes(run)))
     folder = tmp_path / name
     folder.mkdir()

@@ -65,7 +65,7 @@ def test_attended_accuracy_sees_through_the_decoding_trap():
 def write_run(folder, run=RUN, digest="d", flat=None):
     state = training.train(run, CPU)
     history = pd.DataFrame(state.history)
-    summary = results.summarise(history, evaluation.evaluate(run, state.flat, CPU))
+    summary = results.summarise(history, evaluation.evaluate(run, state.flat, CPU), state.diverged)
     results.write(folder, run, digest, history, summary, {"device": "cpu"}, flat)
     return history, summary
 
@@ -77,18 +77,18 @@ def test_summary_has_the_published_statistic_and_marks_divergence():
         for e, v in enumerate(vs)
     ]
     scores = [{"seed": s, "error": 0.5, "error_se": 0.1, "decoded_accuracy": 1, "attended_accuracy": 1} for s in (0, 1)]
-    summary = results.summarise(pd.DataFrame(rows), scores).set_index("seed")
+    summary = results.summarise(pd.DataFrame(rows), scores, {1: 7}).set_index("seed")
     assert summary.loc[0, "published_error"] == 0.3
     assert summary.loc[0, "final_training_error"] == 0.4
     assert list(summary["status"]) == ["ok", "diverged"]
-    assert summary.loc[1, "diverged_epoch"] == 1
+    assert summary.loc[1, "diverged_step"] == 7
 
 
 def test_a_run_folder_reads_back_and_every_fault_is_named(tmp_path):
     folder = tmp_path / "rank_depth" / "a"
     _, summary = write_run(folder)
     read, provenance = results.read(folder, RUN, "d")
-    pd.testing.assert_frame_equal(read, summary.astype({"diverged_epoch": float}), check_dtype=False)
+    pd.testing.assert_frame_equal(read, summary.astype({"diverged_step": float}), check_dtype=False)
     assert provenance["device"] == "cpu"
     with pytest.raises(results.BadRun, match="other code"):
         results.read(folder, RUN, "e")

@@ -1,6 +1,9 @@
 """Training: determinism, exact resume, protocols, and agreement with plain PyTorch."""
 
+import hashlib
+import io
 import logging
+import math
 from dataclasses import replace
 
 import pytest
@@ -62,7 +65,7 @@ def test_resumed_after_any_epoch_is_bit_equal(stop, tmp_path):
     assert same(whole, training.train(RUN, CPU, tmp_path / "x.pt", "stamp", 0.0))
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut", "garbled", "other stamp", "pickle"])
+@pytest.mark.parametrize("damage", ["empty", "cut", "garbled", "one bit", "other stamp", "pickle"])
 def test_unusable_checkpoint_is_named_set_aside_and_not_resumed(damage, tmp_path, caplog):
     path = tmp_path / "x.pt"
     state = training.train(RUN, CPU)
@@ -74,9 +77,13 @@ def test_unusable_checkpoint_is_named_set_aside_and_not_resumed(damage, tmp_path
             def __reduce__(self):
                 return (open, (str(tmp_path / "executed"), "w"))
 
-        torch.save({"stamp": "stamp", "flat": Evil()}, path)
+        buffer = io.BytesIO()
+        torch.save({"stamp": "stamp", "flat": Evil()}, buffer)
+        path.write_bytes(hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue())
     elif damage != "other stamp":
-        path.write_bytes({"empty": b"", "cut": content[: len(content) // 2], "garbled": b"x" * 500}[damage])
+        middle = len(content) // 2
+        flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+        path.write_bytes({"empty": b"", "cut": content[:middle], "garbled": b"x" * 500, "one bit": flipped}[damage])
     with caplog.at_level(logging.WARNING):
         assert checkpoint.load(path, "stamp") is None
     assert str(path) in caplog.text
@@ -84,6 +91,59 @@ def test_unusable_checkpoint_is_named_set_aside_and_not_resumed(damage, tmp_path
     assert (tmp_path / "x.pt.unusable").exists()
     assert not (tmp_path / "executed").exists()
     assert same(training.train(RUN, CPU, path, "stamp"), state)
+
+
+def test_the_older_checkpoint_is_used_when_the_newest_is_damaged(tmp_path, caplog):
+    path, whole = tmp_path / "x.pt", training.train(RUN, CPU)
+
+    def interrupt(state, epochs):
+        if state.epoch == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        training.train(RUN, CPU, path, "stamp", 0.0, interrupt)
+    path.write_bytes(path.read_bytes()[:-5])
+    assert checkpoint.load(path, "stamp").epoch == 1
+    assert "damaged" in caplog.text
+    assert same(whole, training.train(RUN, CPU, path, "stamp", 0.0))
+    checkpoint.remove(path)
+    assert [file.name for file in tmp_path.iterdir()] == ["x.pt.unusable"]
+
+
+def test_a_checkpoint_damaged_on_its_way_to_the_disk_replaces_nothing(tmp_path, monkeypatch):
+    path, state = tmp_path / "x.pt", training.train(RUN, CPU)
+    checkpoint.save(path, "stamp", state)
+    before = path.read_bytes()
+    write = type(path).write_bytes
+    monkeypatch.setattr(type(path), "write_bytes", lambda self, data: write(self, data[:-1]))
+    with pytest.raises(OSError, match="damaged while it was written"):
+        checkpoint.save(path, "stamp", replace(state, epoch=9))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_out_of_memory_splits_the_batch_and_is_marked(tmp_path, monkeypatch):
+    whole, tried = training.train(RUN, CPU), []
+    epoch = training._epoch
+
+    def short_of_memory(run, encoder, adam, number, rate, parts):
+        tried.append((number, parts))
+        if number == 2 and parts == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return epoch(run, encoder, adam, number, rate, parts)
+
+    monkeypatch.setattr(training, "_epoch", short_of_memory)
+    state = training.train(RUN, CPU, tmp_path / "x.pt", "stamp", 0.0)
+    assert tried == [(0, 1), (1, 1), (2, 1), (2, 2), (3, 2)]  # from the checkpoint, nothing done twice
+    assert state.retried
+    torch.testing.assert_close(outputs(RUN, state.flat), outputs(RUN, whole.flat), rtol=0, atol=1e-4)
+
+    def none_left(*args):
+        raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr(training, "_epoch", none_left)
+    with pytest.raises(MemoryError, match=r"lower training\.memory_gib"):
+        training.train(RUN, CPU)
 
 
 def outputs(run, flat):
@@ -222,18 +282,27 @@ def test_a_full_rank_head_learns_the_task():
     assert state.history[-1]["training_error"] < 0.25
 
 
-def test_a_replica_that_diverges_does_not_harm_the_others():
-    start = training.initial_state(RUN)
-    clean = training.train(RUN, CPU)
-    start.flat[0] = float("nan")
-    original = training.initial_state
-    training.initial_state = lambda run: start
-    try:
-        hurt = training.train(RUN, CPU)
-    finally:
-        training.initial_state = original
-    assert hurt.flat[0].isnan().any()
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 40.0])
+def test_a_seed_that_diverges_is_ended_and_does_not_harm_the_others(value, monkeypatch):
+    """One weight is spoilt before step 4, the second step of the second epoch."""
+    clean, count = training.train(RUN, CPU), iter(range(100))
+    gradient = training.gradient
+
+    def spoilt(run, encoder, points, parts):
+        loss = gradient(run, encoder, points, parts)
+        if next(count) == 4:
+            encoder.flat[0] = value
+            loss[0] = value if value != 40.0 else 1e4
+        return loss
+
+    monkeypatch.setattr(training, "gradient", spoilt)
+    hurt = training.train(RUN, CPU)
+    assert hurt.diverged == {0: 4}
+    assert hurt.flat[0].isnan().all()
     assert torch.equal(hurt.flat[1], clean.flat[1])
+    errors = {seed: [row["training_error"] for row in hurt.history if row["seed"] == seed] for seed in (0, 1)}
+    assert [math.isnan(error) for error in errors[0]] == [False, True, True, True]
+    assert errors[1] == [row["training_error"] for row in clean.history if row["seed"] == 1]
 
 
 def test_devices():

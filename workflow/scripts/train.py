@@ -6,7 +6,8 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from rankattn import results
+from rankattn import checkpoint, results
+from rankattn.cost import batch_parts
 from rankattn.evaluation import evaluate
 from rankattn.logs import logged
 from rankattn.progress import Reporter
@@ -34,10 +35,11 @@ def main(
     provenance = environment(where.type)
     print(f"{name} on {where.type} ({provenance['device_name']}), {threads} threads, torch {torch.__version__}")
     state = train(run, where, saved, f"{digest} {run.key()}", save_seconds, reporter)
+    provenance["batch_parts"] = batch_parts(run, 2 if state.retried else 1)
     history = pd.DataFrame(state.history)
-    summary = results.summarise(history, evaluate(run, state.flat, where))
+    summary = results.summarise(history, evaluate(run, state.flat, where), state.diverged)
     results.write(folder, run, digest, history, summary, provenance, state.flat if keep_weights else None)
-    saved.unlink(missing_ok=True)
+    checkpoint.remove(saved)
 
 
 if "snakemake" in globals():
