@@ -34,9 +34,17 @@ MATRIX_RANK, MATRIX_POINTS = 8, {"cpu": 32, "cuda": 4}
 class Elementwise:
     """Vectors (R, h, r, N, B) and weights (R, h, N queries, N keys, B)."""
 
-    keys, features = 3, 2  # axes
+    keys = 3  # axis
 
-    enter = leave = staticmethod(lambda x: x)
+    @staticmethod
+    def enter(x: Tensor) -> Tensor:
+        """Vectors (R, h, r, N, B) in this layout."""
+        return x
+
+    @staticmethod
+    def swap(x: Tensor) -> Tensor:
+        """One number per query, (R, h, 1, N, B), to go with the weights."""
+        return x.transpose(2, 3)
 
     @staticmethod
     def products(a: Tensor, b: Tensor) -> Tensor:
@@ -45,32 +53,27 @@ class Elementwise:
         return products.squeeze(2) if a.shape[2] == 1 else products.sum(dim=2)
 
     @staticmethod
-    def over_keys(weights: Tensor, values: Tensor) -> Tensor:
-        """``sum_j weights_ij values_j``."""
-        return (weights.unsqueeze(2) * values.unsqueeze(3)).sum(dim=4)
+    def over_keys(weights: Tensor, values: Tensor, out: Tensor) -> None:
+        """``out_i = sum_j weights_ij values_j``, into (R, h, r, N, B)."""
+        torch.sum(weights.unsqueeze(2) * values.unsqueeze(3), 4, out=out)
 
     @staticmethod
-    def over_queries(weights: Tensor, values: Tensor) -> Tensor:
-        """``sum_i weights_ij values_i``."""
-        return (weights.unsqueeze(2) * values.unsqueeze(4)).sum(dim=3)
-
-    @staticmethod
-    def swap(x: Tensor) -> Tensor:
-        """One number per query, from weights (R, h, N, 1, B) to vectors (R, h, 1, N, B) or back."""
-        return x.transpose(2, 3)
+    def over_queries(weights: Tensor, values: Tensor, out: Tensor) -> None:
+        """``out_j = sum_i weights_ij values_i``, into (R, h, r, N, B)."""
+        torch.sum(weights.unsqueeze(2) * values.unsqueeze(4), 3, out=out)
 
 
 class Matrices:
-    """Vectors (R, h, B, N, r) and weights (R, h, B, N queries, N keys)."""
+    """Vectors (R, h, B, N, r) and weights (R, h, B, N queries, N keys); the same operations."""
 
-    keys = features = 4
+    keys = 4
 
     @staticmethod
     def enter(x: Tensor) -> Tensor:
         return x.permute(0, 1, 4, 3, 2).contiguous()
 
     @staticmethod
-    def leave(x: Tensor) -> Tensor:
+    def swap(x: Tensor) -> Tensor:
         return x.permute(0, 1, 4, 3, 2)
 
     @staticmethod
@@ -78,16 +81,12 @@ class Matrices:
         return a @ b.mT
 
     @staticmethod
-    def over_keys(weights: Tensor, values: Tensor) -> Tensor:
-        return weights @ values
+    def over_keys(weights: Tensor, values: Tensor, out: Tensor) -> None:
+        out.copy_((weights @ values).permute(0, 1, 4, 3, 2))
 
     @staticmethod
-    def over_queries(weights: Tensor, values: Tensor) -> Tensor:
-        return weights.mT @ values
-
-    @staticmethod
-    def swap(x: Tensor) -> Tensor:
-        return x
+    def over_queries(weights: Tensor, values: Tensor, out: Tensor) -> None:
+        out.copy_((weights.mT @ values).permute(0, 1, 4, 3, 2))
 
 
 def attention_weights(q: Tensor, k: Tensor) -> Tensor:
@@ -105,35 +104,34 @@ def attend(qkv: Tensor) -> Tensor:
 
 def forward(qkv: Tensor) -> tuple[Tensor, tuple]:
     """:func:`attend` and what :func:`backward` needs."""
-    layout, slices = _layout(qkv), _slices(qkv)
+    layout = _layout(qkv)
     scaled = qkv[:, 0] * (log2(EULER) * qkv.shape[3] ** -0.5)
-    out, kept = torch.empty_like(scaled), []
-    for s in slices:
+    out, totals, kept = torch.empty_like(scaled), torch.empty_like(scaled[:, :, :1]), []
+    for s in _slices(qkv):
         q, k, v = layout.enter(scaled[:, s]), layout.enter(qkv[:, 1, s]), layout.enter(qkv[:, 2, s])
         weights = layout.products(q, k)
         peak = weights.amax(dim=layout.keys, keepdim=True)
         weights.sub_(peak).exp2_()
-        total = weights.sum(dim=layout.keys, keepdim=True)
-        out[:, s] = layout.leave(layout.over_keys(weights, v).div_(layout.swap(total)))
-        kept.append((weights if _keep(qkv) else None, peak, total))
-    return out, (qkv, scaled, out, kept)
+        layout.swap(totals[:, s]).copy_(weights.sum(dim=layout.keys, keepdim=True))
+        layout.over_keys(weights, v, out[:, s])
+        kept.append((weights if _keep(qkv) else None, peak))
+    return out.div_(totals), (qkv, scaled, out, totals, kept)
 
 
 def backward(saved: tuple, grad: Tensor) -> Tensor:
     """Gradient with respect to qkv (R, 3, H, r, N, B) from that of the output (R, H, r, N, B)."""
-    qkv, scaled, out, kept = saved
-    layout, dqkv = _layout(qkv), torch.empty_like(qkv)
-    for s, (weights, peak, total) in zip(_slices(qkv), kept, strict=True):
-        q, k, v = (layout.enter(qkv[:, i, s]) for i in range(3))
+    qkv, scaled, out, totals, kept = saved
+    layout, dqkv, grad = _layout(qkv), torch.empty_like(qkv), grad / totals
+    # Softmax backward: dS = P * (dP - <grad, out>), with one number per query and head.
+    offsets = (grad * out).sum(dim=2, keepdim=True)
+    for s, (weights, peak) in zip(_slices(qkv), kept, strict=True):
+        q, k, v, g = (layout.enter(x[:, s]) for x in (*qkv.unbind(1), grad))
         if weights is None:
             weights = layout.products(layout.enter(scaled[:, s]), k).sub_(peak).exp2_()
-        g = layout.enter(grad[:, s]) / layout.swap(total)
-        # Softmax backward: dS = P * (dP - <grad, out>), with one number per query and head.
-        offset = (g * layout.enter(out[:, s])).sum(dim=layout.features, keepdim=True)
-        dqkv[:, 2, s] = layout.leave(layout.over_queries(weights, g))
-        ds = layout.products(g, v).sub_(layout.swap(offset)).mul_(weights)
-        dqkv[:, 0, s] = layout.leave(layout.over_keys(ds, k))
-        dqkv[:, 1, s] = layout.leave(layout.over_queries(ds, q))
+        layout.over_queries(weights, g, dqkv[:, 2, s])
+        ds = layout.products(g, v).sub_(layout.swap(offsets[:, s])).mul_(weights)
+        layout.over_keys(ds, k, dqkv[:, 0, s])
+        layout.over_queries(ds, q, dqkv[:, 1, s])
     dqkv[:, :2].mul_(qkv.shape[3] ** -0.5)
     return dqkv
 

@@ -98,7 +98,7 @@ class Attention(Part):
         self._out_bias_gradient(grad)
         self.gradients["out"].baddbmm_(grad, heads.mT, alpha=1 / self.arch.width)
         dheads = torch.bmm(self.weights["out"].mT, grad * (1 / self.arch.width))
-        dqkv = attention.backward(saved, dheads.view_as(saved[2])).view(x.shape[0], -1, x.shape[2])
+        dqkv = attention.backward(saved, dheads.view_as(saved[1])).view(x.shape[0], -1, x.shape[2])
         self._linear_gradients("qkv", x, dqkv)
         return torch.baddbmm(grad, self.weights["qkv"].mT, dqkv)
 
