@@ -8,9 +8,12 @@ there were.
 
 import hashlib
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 
 def seed_of(*key: object) -> int:
@@ -19,8 +22,10 @@ def seed_of(*key: object) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
-def torch_generator(*key: object, device: str | torch.device = "cpu") -> torch.Generator:
+def torch_generator(*key: object, device: "str | torch.device" = "cpu") -> "torch.Generator":
     """Torch generator of a key, on ``device`` (its numbers differ between CPU and GPU)."""
+    import torch  # here, because what needs numpy's generators alone should not wait for it
+
     return torch.Generator(device=device).manual_seed(seed_of(*key))
 
 

@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 
 from rankattn.plotting.style import panels, value_ticks
-from rankattn.theory.degree_counting import heads_at_least
-from rankattn.theory.majority_vote import concentration_bound, exact_error
-from rankattn.theory.random_subspaces import symmetric_limit
+from rankattn.theory.degree_counting import heads_at_least, symmetric_limit
+from rankattn.theory.vote_laws import concentration_bound, exact_error
 
 KINDS = {"independent": "q, k independent", "corrected": "angle(q, k) as published"}
 NEEDED_ERRORS = (0.1, 0.2, 0.4)

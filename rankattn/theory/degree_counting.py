@@ -32,7 +32,8 @@ least that of the best operator of rank H, which takes the largest singular valu
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import gammaln, logsumexp
+from scipy.integrate import quad
+from scipy.special import betaln, gammaln, logsumexp
 
 from rankattn.theory.harmonics import check_dimension, harmonic_dimensions, sign_energies
 
@@ -143,3 +144,17 @@ def heads_at_least(bound: Callable[[float], float], error: float, most: float = 
 def harmonic_count(degree: int, d: int) -> int:
     """N_l as an integer, for sizes of matrices. Raises ValueError for d < 3 or a negative degree."""
     return round(harmonic_dimensions(degree, d)[-1])
+
+
+def symmetric_limit(d: int) -> float:
+    """Error of infinitely many uniform rank-1 heads with k = +-q: 1/2 (1 - E|asin t|^2/E[asin(t)^2]), t as <y, w>.
+
+    Raises ValueError for d < 3.
+    """
+    check_dimension(d)
+    norm = np.exp(-betaln((d - 1) / 2, 0.5))
+    # t = sin(angle) has the density norm cos(angle)^(d-2) in the angle.
+    first, second = (
+        2 * norm * quad(lambda x, p=p: x**p * np.cos(x) ** (d - 2), 0, np.pi / 2, epsabs=1e-14)[0] for p in (1, 2)
+    )
+    return 0.5 * (1 - first**2 / second)

@@ -89,8 +89,11 @@ def head_kernel(q: np.ndarray, other_q: np.ndarray, k: np.ndarray, other_k: np.n
             raise ValueError(f"{name} has a vector longer than 1: divide each by its norm first")
     # A head with itself has the inner product 1 only up to rounding, of which arcsin would lose half the digits.
     products = [a @ b.T for a, b in ((q, other_q), (k, other_k))]
-    angles = [np.arcsin(np.where(np.abs(x) > 1 - 1e-14, np.sign(x), x)) for x in products]
-    return 0.5 + 2 / np.pi**2 * angles[0] * angles[1]
+    import torch  # here, because the figures use this module and not torch
+
+    # torch's arcsin takes a third of the time of numpy's, and this is half of the time of a kernel.
+    first, second = (torch.from_numpy(np.where(np.abs(x) > 1 - 1e-14, np.sign(x), x)).asin_().numpy() for x in products)
+    return 0.5 + 2 / np.pi**2 * first * second
 
 
 def target_tail(d: int, max_degree: int) -> float:

@@ -12,17 +12,15 @@ on average, on a second one it is an unbiased estimate of the error of these wei
 least the best: the best error lies between the two in the mean, and both are reported with standard errors.
 
 More heads of this kind do not help without end: by symmetry infinitely many add up to one odd function of <y, w>,
-for rank 1 to arcsin<y, w>, and leave the error of :func:`symmetric_limit`.
+for rank 1 to arcsin<y, w>, and leave the error of :func:`rankattn.theory.degree_counting.symmetric_limit`.
 """
 
 import numpy as np
 import pandas as pd
-from scipy.integrate import quad
-from scipy.special import betaln
 
 from rankattn.seeding import numpy_generator, torch_generator
 from rankattn.theory.degree_counting import VALUES, check_rank, harmonic_count, log_head_functions, subspace_bound
-from rankattn.theory.harmonics import check_dimension, gegenbauer
+from rankattn.theory.harmonics import gegenbauer
 from rankattn.theory.monte_carlo import BLOCK, Estimate, draw_points
 
 
@@ -100,20 +98,6 @@ def fitted_errors(frames: np.ndarray, counts: list[int], samples: int, generator
         weights = np.linalg.lstsq(kernel[:count, :count], target[:count], rcond=1e-12)[0]
         results.append(tuple(_errors(signs[:, :count], aim, weights) for signs, aim in (fit, held_out)))
     return results
-
-
-def symmetric_limit(d: int) -> float:
-    """Error of infinitely many uniform rank-1 heads with k = +-q: 1/2 (1 - E|asin t|^2/E[asin(t)^2]), t as <y, w>.
-
-    Raises ValueError for d < 3.
-    """
-    check_dimension(d)
-    norm = np.exp(-betaln((d - 1) / 2, 0.5))
-    # t = sin(angle) has the density norm cos(angle)^(d-2) in the angle.
-    first, second = (
-        2 * norm * quad(lambda x, p=p: x**p * np.cos(x) ** (d - 2), 0, np.pi / 2, epsabs=1e-14)[0] for p in (1, 2)
-    )
-    return 0.5 * (1 - first**2 / second)
 
 
 def table(dim: int, ranks: list[int], heads: list[int], draws: int, samples: int, seed: int = 0) -> pd.DataFrame:

@@ -201,7 +201,7 @@ def test_symmetric_limit_is_where_many_heads_end():
     sign = (-1.0) ** np.arange(heads)
     kernel = random_features.head_kernel(q, q, sign[:, None] * q, sign[:, None] * q)
     target = random_features.target_vector(d, sign)
-    assert 1 - target @ np.linalg.solve(kernel, target) == pytest.approx(random_subspaces.symmetric_limit(d), rel=0.01)
+    assert 1 - target @ np.linalg.solve(kernel, target) == pytest.approx(degree_counting.symmetric_limit(d), rel=0.01)
 
 
 def test_full_rank_subspaces_are_exact():
@@ -224,7 +224,7 @@ BAD_CALLS = [
     ("at least 1", random_subspaces.random_frames, 8, 2, 0, np.random.default_rng(0)),
     ("orthonormal", random_subspaces.reached_dimension, np.ones((1, 2, 4)), 3, np.random.default_rng(0)),
     ("10 times", random_subspaces.fitted_errors, np.eye(4)[None], [1], 5, torch.Generator()),
-    ("at least 3", random_subspaces.symmetric_limit, 2),
+    ("at least 3", degree_counting.symmetric_limit, 2),
 ]
 
 

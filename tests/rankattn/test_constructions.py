@@ -19,6 +19,7 @@ from rankattn.theory import (
     random_features,
     representation_terms,
     single_head,
+    vote_laws,
 )
 
 
@@ -156,8 +157,8 @@ def test_network_is_a_vote_over_its_heads():
 
 def test_edge_of_one_voter_is_the_published_one():
     for d, right in ((8, 0.5969), (16, 0.5659), (32, 0.5457), (64, 0.5320)):
-        assert 0.5 + majority_vote.edge(d) == pytest.approx(right, abs=5e-5)
-        assert majority_vote.exact_error(d, 1) == pytest.approx(2 * (0.5 - majority_vote.edge(d)), rel=1e-9)
+        assert 0.5 + vote_laws.edge(d) == pytest.approx(right, abs=5e-5)
+        assert vote_laws.exact_error(d, 1) == pytest.approx(2 * (0.5 - vote_laws.edge(d)), rel=1e-9)
 
 
 def test_exact_vote_error_against_simulation_and_network():
@@ -168,7 +169,7 @@ def test_exact_vote_error_against_simulation_and_network():
     for voters in (4, 25):
         right = generator.binomial(voters, 0.5 + np.arcsin(t) / np.pi)
         errors = 2.0 * (right < voters / 2) + 0.5 * (right == voters / 2)
-        exact = majority_vote.exact_error(d, voters)
+        exact = vote_laws.exact_error(d, voters)
         assert errors.mean() == pytest.approx(exact, abs=4 * errors.std() / samples**0.5)
     error, se = majority_vote.measured_error(d, 2, 25, 400, 6, torch_generator("vote"))
     assert abs(error - exact) < 5 * se + 0.02
@@ -177,12 +178,12 @@ def test_exact_vote_error_against_simulation_and_network():
 def test_vote_bound_holds_and_law_is_the_limit():
     for d in (8, 64):
         for voters in (1, 25, 1001):
-            assert majority_vote.exact_error(d, voters) < majority_vote.concentration_bound(d, voters)
+            assert vote_laws.exact_error(d, voters) < vote_laws.concentration_bound(d, voters)
         # The law takes t = <w, y> as Gaussian; near 0 its density is Gamma(d/2)/(sqrt(pi) Gamma((d-1)/2)).
         density = np.exp(gammaln(d / 2) - gammaln((d - 1) / 2)) / np.sqrt(np.pi)
-        limit = majority_vote.vote_law(d, 2, 10**6) * density / np.sqrt(d / (2 * np.pi))
-        assert majority_vote.exact_error(d, 10**6 + 1) == pytest.approx(limit, rel=1e-3)
-        assert limit == pytest.approx(majority_vote.vote_law(d, 2, 10**6), rel=0.8 / d)
+        limit = vote_laws.vote_law(d, 2, 10**6) * density / np.sqrt(d / (2 * np.pi))
+        assert vote_laws.exact_error(d, 10**6 + 1) == pytest.approx(limit, rel=1e-3)
+        assert limit == pytest.approx(vote_laws.vote_law(d, 2, 10**6), rel=0.8 / d)
 
 
 def test_law_for_more_points_from_the_gaussian_limit():
@@ -221,10 +222,10 @@ BAD_CALLS = [
     ("H >= 1", majority_vote.network, torch.ones(0, 4, dtype=torch.float64), 2),
     ("2 to 8", majority_vote.draw_inputs, 8, 9, 5, torch.Generator()),
     ("at least 2 draws", majority_vote.measured_error, 8, 2, 3, 10, 1, torch.Generator()),
-    ("at least 1", majority_vote.exact_error, 8, 0),
-    ("at least 3", majority_vote.exact_error, 2, 5),
-    ("at least 1", majority_vote.concentration_bound, 8, 0),
-    ("at least 2 points", majority_vote.vote_law, 8, 1, 5),
+    ("at least 1", vote_laws.exact_error, 8, 0),
+    ("at least 3", vote_laws.exact_error, 2, 5),
+    ("at least 1", vote_laws.concentration_bound, 8, 0),
+    ("at least 2 points", vote_laws.vote_law, 8, 1, 5),
     ("one of published", representation_terms.height_exponent, 8, "wrong"),
     ("at least 2", representation_terms.table, [4], [1]),
 ]

@@ -19,6 +19,12 @@ def test_training_imports_no_plotting_and_no_notebooks():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
+@pytest.mark.parametrize("module", ["grid", "config", "cost", "provenance", "resources", "plotting", "claims.verdicts"])
+def test_planning_and_drawing_do_not_wait_for_torch(module):
+    code = f"import rankattn.{module}, sys; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+
+
 def test_digest_follows_imports():
     training = provenance.sources("rankattn.training")
     assert {"rankattn.attention", "rankattn.tasks", "rankattn.schedule", "rankattn.encoder"} <= set(training)
