@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from rankattn.bench import cases, report
+from rankattn.bench import cases, planning, report
 from rankattn.bench.measure import Disagreement, measure
 from rankattn.config import ROOT
 from rankattn.provenance import environment
@@ -32,6 +32,9 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    plans = planning.measure()
+    for plan in plans:
+        print(f"dry run, {plan['plan']}: {plan['seconds']:.1f} s, {plan['memory_mib']:.0f} MiB", flush=True)
     seeds = 5 if device == "cuda" else 1
     every = {"laptop": cases.laptop_cases(), "paper": cases.paper_cases(seeds), "scaling": cases.scaling_cases()}
     todo = [case for group in options.groups for case in every[group]]
@@ -49,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         beside = f", reference {row['reference_ms']:.2f} ms ({row['speedup']:.1f} x)" if case.against_reference else ""
         print(f"{number}/{len(todo)} {case.group} {case.name}: {row['step_ms']:.2f} ms{beside}", flush=True)
     machine = {**environment(device), "threads": options.threads, "torch": torch.__version__}
-    totals = report.write(pd.DataFrame(rows), machine, options.out)
+    totals = report.write(pd.DataFrame(rows), plans, machine, options.out)
     print(f"\n{totals.to_string(index=False)}\n\nIn {options.out}: bench.pdf, steps.md, steps.csv, bench.json")
     return 0
 

@@ -75,7 +75,7 @@ def draw(table: pd.DataFrame) -> plt.Figure:
     return figure
 
 
-def write(table: pd.DataFrame, machine: dict, folder: Path) -> pd.DataFrame:
+def write(table: pd.DataFrame, plans: list[dict], machine: dict, folder: Path) -> pd.DataFrame:
     """Write everything; returns the summary."""
     totals = summary(table)
     write_text(folder / "steps.csv", table.to_csv(index=False))
@@ -86,10 +86,14 @@ def write(table: pd.DataFrame, machine: dict, folder: Path) -> pd.DataFrame:
         f"## {group}\n\n{part[columns].to_markdown(index=False, floatfmt='.3g')}\n"
         for group, part in table.groupby("group", sort=False)
     ]
-    head = f"# Benchmark\n\n{machine}\n\n{totals.to_markdown(index=False, floatfmt='.3g')}\n\n"
-    write_text(folder / "steps.md", head + "\n".join(pages))
+    place = ", ".join(f"{key} {value}" for key, value in machine.items())
+    planned = pd.DataFrame(plans)
+    head = f"# Benchmark\n\n{place}\n\n" + "\n\n".join(
+        part.to_markdown(index=False, floatfmt=".3g") for part in (totals, exponents(table), planned) if len(part)
+    )
+    write_text(folder / "steps.md", head + "\n\n" + "\n".join(pages))
     values = json.loads(table.to_json(orient="records"))
-    write_text(folder / "bench.json", json.dumps({"machine": machine, "steps": values}, indent=1))
+    write_text(folder / "bench.json", json.dumps({"machine": machine, "planning": plans, "steps": values}, indent=1))
     figure = draw(table)
     save(figure, folder / "bench")
     plt.close(figure)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from rankattn import layers
-from rankattn.bench import cases, measure, report
+from rankattn.bench import cases, measure, planning, report
 from rankattn.config import load
 from rankattn.grid import expand
 from tests.rankattn.test_training import CPU, RUN
@@ -23,6 +23,10 @@ def test_paper_shapes_are_at_full_size():
         arch = case.run.architecture
         assert (arch.dim, arch.points, arch.feedforward, case.run.training.batch_size) == (64, 16, 2048, 256)
         assert len(case.run.seeds) == 5
+
+
+def test_the_large_grid_has_ten_thousand_configurations():
+    assert len(expand(load("laptop", planning.LARGE)).experiments["x_large"]) == 10_000
 
 
 def test_scaling_changes_one_size_at_a_time():
@@ -74,7 +78,9 @@ def test_summary_and_exponents(tmp_path):
     ]
     times = dict.fromkeys(("data_ms", "forward_ms", "backward_ms", "optimiser_ms", "reference_ms", "memory_mib"), 1.0)
     table = pd.DataFrame([{"step_ms": 1.0, "rank": 1, "heads": 8, "layers": 1, **times, **row} for row in rows])
-    totals = report.write(table, {"machine": "test"}, tmp_path).set_index("group")
+    totals = report.write(
+        table, [{"plan": "p", "seconds": 1.0, "memory_mib": 1.0}], {"machine": "test"}, tmp_path
+    ).set_index("group")
     assert totals.loc["laptop", "geometric_mean_speedup"] == pytest.approx(4.0)
     assert totals.loc["laptop", "smallest_speedup"] == 2.0
     assert totals.loc["paper", "share_of_matrix_rate_at_width_1"] == 0.7
