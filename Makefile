@@ -57,7 +57,7 @@ $(READY): requirements.lock
 
 lock:
 	@$(PYTHON) -m venv --clear .venv
-	@$(PY) -m pip install --quiet '.[test]'
+	@$(PY) -m pip install --quiet '.[test,cluster]'
 	@$(PY) -m pip uninstall --quiet --yes rankattn
 	@$(PY) -m pip freeze --exclude pip --exclude setuptools --exclude rankattn | sed 's/+[a-z0-9.]*$$//' > requirements.lock
 	@touch $(READY)

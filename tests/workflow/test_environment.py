@@ -56,8 +56,9 @@ def test_the_conda_environment_is_for_any_machine(conda):
 
 
 def test_the_lock_has_every_direct_dependency(project, lock):
-    """Run and test dependencies, at the version of pyproject.toml."""
-    direct = pins(project["dependencies"]) | pins(project["optional-dependencies"]["test"])
+    """Run, test and cluster dependencies, at the version of pyproject.toml."""
+    extras = [pin for group in project["optional-dependencies"].values() for pin in group]
+    direct = pins(project["dependencies"] + extras)
     assert {name: lock.get(name) for name in direct} == direct
 
 
