@@ -44,14 +44,14 @@ class Norm(Part):
 
     def forward(self, x: Tensor) -> tuple[Tensor, tuple]:
         inverse = x.square().sum(dim=1, keepdim=True).rsqrt_()
-        unit = x * inverse
-        return unit * self.weights[self.name].unsqueeze(-1), (unit, inverse)
+        scale = inverse * self.weights[self.name].unsqueeze(-1)
+        return x * scale, (x, inverse, scale)
 
     def backward(self, saved: tuple, grad: Tensor) -> Tensor:
-        unit, inverse = saved
-        along = (grad * unit).sum(dim=1, keepdim=True)
+        x, inverse, scale = saved
+        along = (grad * x).sum(dim=1, keepdim=True).mul_(inverse)  # component of the gradient along x / |x|
         self.gradients[self.name] += along.sum(dim=2)
-        return torch.addcmul(grad, unit, along, value=-1).mul_(inverse * self.weights[self.name].unsqueeze(-1))
+        return torch.addcmul(grad, x, along.mul_(inverse), value=-1).mul_(scale)
 
 
 class Feedforward(Part):
@@ -71,7 +71,7 @@ class Feedforward(Part):
         for part, h in zip(self._parts(x), hidden, strict=True):
             self._linear_gradients("down", h, grad[:, :, part])
             dh = torch.bmm(self.weights["down"].mT, grad[:, :, part])
-            dh = torch.ops.aten.threshold_backward(dh, h, 0)
+            torch.ops.aten.threshold_backward.grad_input(dh, h, 0, grad_input=dh)
             self._linear_gradients("up", x[:, :, part], dh)
             out[:, :, part].baddbmm_(self.weights["up"].mT, dh)
         return out

@@ -20,7 +20,7 @@ def sphere(shape: Sequence[int], generators: Sequence[torch.Generator], dtype=to
 
 def gather_points(points: Tensor, index: Tensor) -> Tensor:
     """``points[..., index, :]``: (..., N, d) and (..., M) to (..., M, d)."""
-    return torch.take_along_dim(points, index.unsqueeze(-1), dim=-2)
+    return points.gather(-2, index.unsqueeze(-1).expand(*index.shape, points.shape[-1]))
 
 
 def error(output: Tensor, target: Tensor) -> Tensor:
