@@ -8,6 +8,7 @@ import torch
 from rankattn import cost
 from rankattn.architecture import Architecture
 from rankattn.encoder import Encoder, initial_weights, split
+from rankattn.folded import FoldedAttention
 from rankattn.reference import ReferenceEncoder, encoder_from, parameters_by_name, stack
 from rankattn.seeding import torch_generator
 
@@ -26,9 +27,32 @@ GRID = [
 ]
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+FULL_RANK = [
+    (replace(PLAIN, heads=1, width=1), 3),
+    (replace(PLAIN, heads=1, width=3, layers=2, points=2), 1),
+    (replace(PLAIN, heads=1, width=2, bias=False), 4),
+    (replace(PLAIN, heads=1, positional_encoding="additive", layers=2), 2),
+    (replace(PLAIN, heads=1, width=3, positional_encoding="concatenated", positional_dim=4), 2),
+]
+PRECISIONS = pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+
+
+@PRECISIONS
 @pytest.mark.parametrize(("arch", "batch"), GRID)
 def test_outputs_and_gradients_equal_the_reference(arch, batch, dtype, tolerance):
+    check_against_reference(arch, batch, dtype, tolerance)
+
+
+@PRECISIONS
+@pytest.mark.parametrize(("arch", "batch"), FULL_RANK)
+def test_folded_full_rank_heads_equal_the_reference(arch, batch, dtype, tolerance, monkeypatch):
+    monkeypatch.setattr("rankattn.encoder.FOLDED_DIM", 1)
+    assert any(isinstance(part, FoldedAttention) for part in encoder_from([ReferenceEncoder(arch)]).parts)
+    check_against_reference(arch, batch, dtype, tolerance)
+
+
+def check_against_reference(arch, batch, dtype, tolerance):
+    """Outputs and all gradients of two replicas."""
     torch.manual_seed(0)
     models = [ReferenceEncoder(arch).to(dtype) for _ in range(2)]
     with torch.no_grad():

@@ -10,7 +10,9 @@ import torch
 
 from rankattn import cost, evaluation, heads, results, tables, targets, tasks, training
 from rankattn.architecture import Architecture
+from rankattn.config import load
 from rankattn.encoder import initial_weights, split
+from rankattn.grid import expand
 from rankattn.reference import ReferenceEncoder, encoder_from
 from rankattn.runs import Member
 from rankattn.seeding import torch_generator
@@ -179,3 +181,9 @@ def test_batch_is_split_until_it_fits():
     assert all(64 % n == 0 for n in parts)
     with pytest.raises(ValueError, match="one sequence already needs"):
         cost.batch_parts(replace(big, training=replace(big.training, memory_gib=1e-5)))
+
+
+def test_every_paper_cell_fits_24_gib():
+    """With the margin that a job asks for, on a CPU or a GPU."""
+    for path, run in expand(load("paper")).runs.items():
+        assert 1.25 * cost.peak_bytes(run) / 2**20 + 700 < 24 * 1024, path
