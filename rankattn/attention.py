@@ -9,9 +9,10 @@ over long vectors (:class:`Elementwise`). Long contexts are turned to matrices
 (:class:`Matrices`).
 
 Memory. Products (R, H, r, N, N, B) and weights (R, H, N, N, B) are never all in
-memory when they are large: heads are handled a few at a time, so few that these
-stay in cache, and recomputed in the backward pass. Heads do not interact, so
-this changes no result.
+memory when they are large: blocks of a few heads (and, where one head is already
+much, of one replica and a few sequences) are handled one after the other, so
+small that they stay in cache, and recomputed in the backward pass. Blocks do not
+interact, so this changes no result.
 
 Arithmetic. Exponentials are taken to base 2, which is twice as fast on a CPU as
 to base e (the factor log2(e) goes into the scale of the queries), and the
@@ -19,6 +20,7 @@ softmax is never divided out: outputs and their gradients are, which have r
 numbers for a query where weights have N.
 """
 
+from itertools import product
 from math import e as EULER
 from math import log2
 
@@ -107,13 +109,13 @@ def forward(qkv: Tensor) -> tuple[Tensor, tuple]:
     layout = _layout(qkv)
     scaled = qkv[:, 0] * (log2(EULER) * qkv.shape[3] ** -0.5)
     out, totals, kept = torch.empty_like(scaled), torch.empty_like(scaled[:, :, :1]), []
-    for s in _slices(qkv):
-        q, k, v = layout.enter(scaled[:, s]), layout.enter(qkv[:, 1, s]), layout.enter(qkv[:, 2, s])
+    for block in _blocks(qkv):
+        q, k, v = (layout.enter(x[block]) for x in (scaled, qkv[:, 1], qkv[:, 2]))
         weights = layout.products(q, k)
         peak = weights.amax(dim=layout.keys, keepdim=True)
         weights.sub_(peak).exp2_()
-        layout.swap(totals[:, s]).copy_(weights.sum(dim=layout.keys, keepdim=True))
-        layout.over_keys(weights, v, out[:, s])
+        layout.swap(totals[block]).copy_(weights.sum(dim=layout.keys, keepdim=True))
+        layout.over_keys(weights, v, out[block])
         kept.append((weights if _keep(qkv) else None, peak))
     return out.div_(totals), (qkv, scaled, out, totals, kept)
 
@@ -124,14 +126,15 @@ def backward(saved: tuple, grad: Tensor) -> Tensor:
     layout, dqkv, grad = _layout(qkv), torch.empty_like(qkv), grad / totals
     # Softmax backward: dS = P * (dP - <grad, out>), with one number per query and head.
     offsets = (grad * out).sum(dim=2, keepdim=True)
-    for s, (weights, peak) in zip(_slices(qkv), kept, strict=True):
-        q, k, v, g = (layout.enter(x[:, s]) for x in (*qkv.unbind(1), grad))
+    for block, (weights, peak) in zip(_blocks(qkv), kept, strict=True):
+        q, k, v, g = (layout.enter(x[block]) for x in (*qkv.unbind(1), grad))
+        dq, dk, dv = (x[block] for x in dqkv.unbind(1))
         if weights is None:
-            weights = layout.products(layout.enter(scaled[:, s]), k).sub_(peak).exp2_()
-        layout.over_queries(weights, g, dqkv[:, 2, s])
-        ds = layout.products(g, v).sub_(layout.swap(offsets[:, s])).mul_(weights)
-        layout.over_keys(ds, k, dqkv[:, 0, s])
-        layout.over_queries(ds, q, dqkv[:, 1, s])
+            weights = layout.products(layout.enter(scaled[block]), k).sub_(peak).exp2_()
+        layout.over_queries(weights, g, dv)
+        ds = layout.products(g, v).sub_(layout.swap(offsets[block])).mul_(weights)
+        layout.over_keys(ds, k, dq)
+        layout.over_queries(ds, q, dk)
     dqkv[:, :2].mul_(qkv.shape[3] ** -0.5)
     return dqkv
 
@@ -141,10 +144,18 @@ def _layout(qkv: Tensor) -> type[Elementwise] | type[Matrices]:
     return Matrices if rank >= MATRIX_RANK and points >= MATRIX_POINTS[qkv.device.type] else Elementwise
 
 
-def _slices(qkv: Tensor) -> list[slice]:
+def _blocks(qkv: Tensor) -> list[tuple[slice, ...]]:
+    """Indices into (R, H, r, N, B) of blocks whose products are about ``cost.SLICES`` numbers at most."""
     replicas, _, heads, rank, points, batch = qkv.shape
-    step = max(1, cost.SLICES[qkv.device.type] // (replicas * rank * points * points * batch))
-    return [slice(start, start + step) for start in range(0, heads, step)]
+    room = max(1, cost.SLICES[qkv.device.type] // (rank * points**2))  # sequences of one head
+    steps = (replicas, max(1, room // (replicas * batch)), batch)
+    if replicas * batch > 2 * room:  # one head of all replicas is already much
+        steps = (1, 1, min(batch, max(64, room)))  # shorter vectors are slow
+    ranges = [
+        [slice(start, start + step) for start in range(0, size, step)]
+        for size, step in zip((replicas, heads, batch), steps, strict=True)
+    ]
+    return [(r, h, slice(None), slice(None), b) for r, h, b in product(*ranges)]
 
 
 def _keep(qkv: Tensor) -> bool:

@@ -12,7 +12,7 @@ from rankattn.runs import Run
 
 FLOAT_BYTES = 4
 # Softmax weights of a layer are kept for its backward pass when there are at most so many.
-KEPT_WEIGHTS = 2**24
+KEPT_WEIGHTS = 2**26
 # Products of queries and keys in flight at once: 1 MB on a CPU, to stay in the cache of a core; a GPU needs many
 # to be busy.
 SLICES = {"cpu": 2**18, "cuda": 2**26}
